@@ -1,0 +1,20 @@
+#include "common/rpc/grpc_log.h"
+
+#include <grpc/support/log.h>
+
+#include "common/logging.h"
+
+namespace hopscope::common {
+namespace {
+
+void Write(gpr_log_func_args* record) {
+  Log(record->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug,
+      "gRPC",
+      {{"text", record->message}, {"source", absl::StrCat(record->file, ":", record->line)}});
+}
+
+}  // namespace
+
+void RouteGrpcLog() { gpr_set_log_function(&Write); }
+
+}  // namespace hopscope::common

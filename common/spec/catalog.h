@@ -1,0 +1,36 @@
+// What can be asked for by name: tasks and scorers, with their parameters and limits. The server
+// checks specs against this and shows it as capabilities; the engine implements exactly these names
+// (a test compares the two).
+//
+// Static data; thread-safe.
+#ifndef HOPSCOPE_COMMON_SPEC_CATALOG_H_
+#define HOPSCOPE_COMMON_SPEC_CATALOG_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "hopscope/v1/evaluation.pb.h"
+
+namespace hopscope::spec {
+
+// In the order in which capabilities list them.
+const std::vector<v1::TaskCapability>& Tasks();
+const std::vector<v1::ScorerCapability>& Scorers();
+
+// Null where there is no such name.
+const v1::TaskCapability* FindTask(absl::string_view name);
+const v1::ScorerCapability* FindScorer(absl::string_view name);
+
+// Limits unless a server is told otherwise.
+const v1::Limits& DefaultLimits();
+
+// The same limits with the default in every field that is 0.
+v1::Limits CompleteLimits(const v1::Limits& limits);
+
+// Tokens of a sequence: added tokens, window and the query token.
+int64_t SequenceLength(const v1::TaskSpec& task, int32_t added_tokens);
+
+}  // namespace hopscope::spec
+
+#endif  // HOPSCOPE_COMMON_SPEC_CATALOG_H_

@@ -1,0 +1,51 @@
+// The parameters of each scorer, and the one place that says what they may be.
+//
+// Static data and pure functions; thread-safe.
+#ifndef HOPSCOPE_COMMON_SPEC_SCORER_PARAMS_H_
+#define HOPSCOPE_COMMON_SPEC_SCORER_PARAMS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "hopscope/v1/evaluation.pb.h"
+
+namespace hopscope::spec {
+
+struct ScorerParamRule {
+  enum class Type {
+    kChoice,           // one of `choices`; the default is the first
+    kPositiveNumbers,  // 1 to `max_count` different finite numbers above 0: one result for each
+  };
+  std::string name;
+  std::string description;
+  Type type = Type::kChoice;
+  std::vector<std::string> choices;
+  int max_count = 0;
+  std::vector<double> default_numbers;
+
+  google::protobuf::Value DefaultValue() const;
+  // What is allowed, for people.
+  std::string Allowed() const;
+};
+
+// Empty where the scorer is unknown or takes none.
+const std::vector<ScorerParamRule>& ScorerParamRules(absl::string_view scorer);
+
+// Checks the parameters of a known scorer and fills in those that are left out. `field` is the
+// scorer's path.
+absl::Status NormalizeScorerParams(absl::string_view field, v1::ScorerSpec* scorer);
+
+// Whether two scorers, both normalized, would give one of their results twice.
+bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b);
+
+// The parameters under which each of a normalized scorer's results is reported: where a parameter
+// lists several values, one set for each, with the value itself in place of the list, in the order
+// of the list. {"taus": [1e-4, 1], "mode": "tokens"} gives {"taus": 1e-4, "mode": "tokens"} and
+// {"taus": 1, "mode": "tokens"}.
+std::vector<google::protobuf::Struct> ResultParams(const v1::ScorerSpec& scorer);
+
+}  // namespace hopscope::spec
+
+#endif  // HOPSCOPE_COMMON_SPEC_SCORER_PARAMS_H_

@@ -1,0 +1,130 @@
+#include "server/jobs/plausibility.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/spec/catalog.h"
+#include "common/spec/scorer_params.h"
+#include "common/spec/text.h"
+#include "common/status.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "server/jobs/failures.h"
+#include "server/jobs/score_cost.h"
+
+namespace hopscope::jobs {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+constexpr size_t kMaxKindBytes = 256;
+// Far above any axis of hop steps or rotary planes.
+constexpr int64_t kMaxAxis = 1 << 16;
+
+template <typename... Parts>
+absl::Status Implausible(const Parts&... parts) {
+  return common::MakeError(absl::StatusCode::kInternal, kInternal,
+                           absl::StrCat("the worker's result cannot be right: ", parts...));
+}
+
+absl::Status CheckCounts(const v1::UnitResult& result, int64_t item_count) {
+  if (result.items() < 0 || result.items_failed() < 0 ||
+      result.items() > item_count - result.items_failed() ||
+      result.items() + result.items_failed() != item_count) {
+    return Implausible(result.items(), " items and ", result.items_failed(), " failed ones of ",
+                       item_count);
+  }
+  if (result.correct() < 0 || result.correct() > result.items()) {
+    return Implausible(result.correct(), " correct answers of ", result.items(), " items");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items,
+                        const store::CheckpointRow& checkpoint) {
+  const std::string name = absl::StrCat(score.scorer(), ".", score.metric());
+  if (score.layers() != checkpoint.layers || score.heads() != checkpoint.heads) {
+    return Implausible(name, " has ", score.layers(), " layers of ", score.heads(),
+                       " heads, the model ", checkpoint.layers, " of ", checkpoint.heads);
+  }
+  if (score.steps() < 0 || score.steps() > kMaxAxis || score.planes() < 0 ||
+      score.planes() > kMaxAxis) {
+    return Implausible(name, " has ", score.steps(), " steps and ", score.planes(), " planes");
+  }
+  const int64_t size = std::max<int64_t>(score.steps(), 1) * score.layers() * score.heads() *
+                       std::max<int64_t>(score.planes(), 1);
+  if (score.count_size() != size || score.mean_size() != size || score.m2_size() != size) {
+    return Implausible(name, " has ", score.count_size(), " counts, ", score.mean_size(),
+                       " means and ", score.m2_size(), " sums of squares, its shape ", size);
+  }
+  for (int i = 0; i < score.count_size(); ++i) {
+    const int64_t count = score.count(i);
+    if (count < 0 || count > items) {
+      return Implausible(name, " counts ", count, " of ", items, " items");
+    }
+    if (count > 0 &&
+        (!std::isfinite(score.mean(i)) || !std::isfinite(score.m2(i)) || score.m2(i) < 0)) {
+      return Implausible(name, " has mean ", score.mean(i), " and sum of squares ", score.m2(i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct ExpectedScore {
+  std::string scorer;
+  std::string metric;
+  google::protobuf::Struct params;
+};
+
+// Every score that the task's units have. Answers are counted beside them.
+std::vector<ExpectedScore> ExpectedScores(const v1::TaskSpec& task) {
+  std::vector<ExpectedScore> expected;
+  for (const v1::ScorerSpec& scorer : task.scorers()) {
+    if (ScorerMetrics(scorer) == 0) continue;
+    for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
+      for (const std::string& metric : spec::FindScorer(scorer.name())->metrics()) {
+        expected.push_back({scorer.name(), metric, params});
+      }
+    }
+  }
+  return expected;
+}
+
+}  // namespace
+
+absl::Status CheckUnitResult(const v1::UnitResult& result, int64_t item_count,
+                             const v1::TaskSpec& task, const store::CheckpointRow& checkpoint) {
+  if (result.kind().empty() || result.kind().size() > kMaxKindBytes ||
+      !spec::IsPrintableUtf8(result.kind())) {
+    return Implausible("its kind is ", spec::Quoted(result.kind()));
+  }
+  HOPSCOPE_RETURN_IF_ERROR(CheckCounts(result, item_count));
+  if (result.items() == 0) {
+    // Without items there is nothing to average, and a merge takes nothing from here.
+    return absl::OkStatus();
+  }
+  std::vector<ExpectedScore> missing = ExpectedScores(task);
+  for (const v1::ScoreMoments& score : result.scores()) {
+    const auto found =
+        std::find_if(missing.begin(), missing.end(), [&score](const ExpectedScore& expected) {
+          return expected.scorer == score.scorer() && expected.metric == score.metric() &&
+                 MessageDifferencer::Equals(expected.params, score.params());
+        });
+    if (found == missing.end()) {
+      return Implausible("nobody asked for ", spec::Quoted(score.scorer()), ".",
+                         spec::Quoted(score.metric()), " with ",
+                         spec::Quoted(score.params().ShortDebugString()), ", or it is there twice");
+    }
+    missing.erase(found);
+    HOPSCOPE_RETURN_IF_ERROR(CheckScore(score, result.items(), checkpoint));
+  }
+  if (!missing.empty()) {
+    return Implausible(missing[0].scorer, ".", missing[0].metric, " is missing");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hopscope::jobs

@@ -1,0 +1,60 @@
+#include "worker/engine/offline/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/checkpoint/testing/write_checkpoint.h"
+namespace hopscope::engine {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(OfflineOptionsTest, FillInWhatIsLeftOut) {
+  const auto scorers = ParseScorers({"accuracy", "positional_symbolic"}, {}, {});
+  ASSERT_TRUE(scorers.ok()) << scorers.status();
+  ASSERT_EQ(scorers->size(), 2);
+  const auto& fields = (*scorers)[1].params().fields();
+  ASSERT_EQ(fields.at("taus").list_value().values_size(), 1);
+  EXPECT_EQ(fields.at("taus").list_value().values(0).number_value(), 1e-4);
+  EXPECT_EQ(fields.at("mode").string_value(), "tokens");
+}
+
+TEST(OfflineOptionsTest, TausAndParametersArePassedOn) {
+  const auto scorers =
+      ParseScorers({"positional_symbolic"}, {0.05, 1}, {"positional_symbolic.queries=last"});
+  ASSERT_TRUE(scorers.ok()) << scorers.status();
+  EXPECT_EQ((*scorers)[0].params().fields().at("taus").list_value().values(1).number_value(), 1);
+  EXPECT_EQ((*scorers)[0].params().fields().at("queries").string_value(), "last");
+  const auto list = ParseScorers({"positional_symbolic"}, {}, {"positional_symbolic.taus=0.5,2"});
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ((*list)[0].params().fields().at("taus").list_value().values(0).number_value(), 0.5);
+}
+
+TEST(OfflineOptionsTest, WrongOnesAreNamed) {
+  EXPECT_THAT(ParseScorers({}, {}, {}).status().message(), HasSubstr("--scorers"));
+  EXPECT_THAT(ParseScorers({"magic"}, {}, {}).status().message(),
+              HasSubstr("one of accuracy, positional_symbolic"));
+  EXPECT_THAT(ParseScorers({"accuracy", "accuracy"}, {}, {}).status().message(),
+              HasSubstr("each scorer once"));
+  EXPECT_THAT(ParseScorers({"accuracy"}, {0.5}, {}).status().message(), HasSubstr("--tau"));
+  EXPECT_FALSE(ParseScorers({"positional_symbolic"}, {-1}, {}).ok());
+  for (const char* param : {"mode=tokens", "positional_symbolic.mode", "positional_symbolic.mode=",
+                            "accuracy.mode=tokens", "positional_symbolic.colour=red",
+                            "positional_symbolic.taus=a", "positional_symbolic.mode=words"}) {
+    EXPECT_FALSE(ParseScorers({"positional_symbolic"}, {}, {param}).ok()) << param;
+  }
+  EXPECT_TRUE(ParseDtype("float64").ok());
+  EXPECT_THAT(ParseDtype("half").status().message(), HasSubstr("float32 or float64"));
+}
+
+TEST(OfflineOptionsTest, OutputMayNotReplaceTheTokensFile) {
+  const checkpoint::testing::TempFolder folder;
+  folder.Write("tokens.jsonl", "{}");
+  const std::string tokens = folder.Path("tokens.jsonl");
+  EXPECT_THAT(CheckOutput(tokens, folder.path() + "/./tokens.jsonl").message(),
+              HasSubstr("--output"));
+  EXPECT_TRUE(CheckOutput(tokens, folder.Path("new")).ok());
+}
+
+}  // namespace
+}  // namespace hopscope::engine

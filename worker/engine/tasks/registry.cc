@@ -1,0 +1,20 @@
+#include "worker/engine/tasks/registry.h"
+
+#include "worker/engine/tasks/letter.h"
+#include "worker/engine/tasks/number.h"
+
+namespace hopscope::engine {
+
+const std::vector<const Task*>& Tasks() {
+  static const auto* const tasks = new std::vector<const Task*>{new NumberTask, new LetterTask};
+  return *tasks;
+}
+
+const Task* FindTask(absl::string_view name) {
+  for (const Task* task : Tasks()) {
+    if (task->name() == name) return task;
+  }
+  return nullptr;
+}
+
+}  // namespace hopscope::engine
