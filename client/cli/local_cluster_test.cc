@@ -29,8 +29,8 @@ echo "$@" >> FOLDER/started
 while [ $# -gt 0 ]; do [ "$1" = --ready_file ] && ready=$2; shift; done
 trap 'echo stopped NAME >> FOLDER/stopped; exit 0' TERM
 BEFORE
-echo '{"listen": "127.0.0.1:4711"}' > "$ready.tmp" && mv "$ready.tmp" "$ready"
 echo $$ >> FOLDER/pids
+echo '{"listen": "127.0.0.1:4711"}' > "$ready.tmp" && mv "$ready.tmp" "$ready"
 while :; do sleep 0.02; done
 )";
 
