@@ -8,8 +8,9 @@
 //     auto event = events->Next();
 //     if (!event.ok() || !event->has_value()) break;
 //   }
-//   client.ReadEvalResults(job->name(), [](const v1::ListEvalResultsResponse& page) { return
-//   absl::OkStatus(); });
+//   client.ReadEvalResults(job->name(), [](const v1::ListEvalResultsResponse& page) {
+//     return absl::OkStatus();
+//   });
 //
 // Copies share the connection. Errors are those of Connection. Thread-safe.
 #ifndef HOPSCOPE_CLIENT_CLIENT_H_

@@ -4,9 +4,9 @@
 // Transport is no concern of the caller: calls have deadlines, are tried again where that is safe,
 // and a watch carries on after the last event it gave. Errors are those that the API documents
 // (common::GetErrorInfo), and
-//   UNAVAILABLE        the server could not be reached for as long as the connection's options
-//   allow DEADLINE_EXCEEDED  one try took longer than they allow CANCELLED          the connection
-//   or the reader was cancelled
+// - UNAVAILABLE: the server could not be reached for as long as the connection's options allow;
+// - DEADLINE_EXCEEDED: one try took longer than they allow;
+// - CANCELLED: the connection or the reader was cancelled.
 // Thread-safe.
 #ifndef HOPSCOPE_CLIENT_CONNECTION_H_
 #define HOPSCOPE_CLIENT_CONNECTION_H_

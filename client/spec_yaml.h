@@ -1,11 +1,11 @@
 // Reads a job spec as people write it, in YAML, into the message that the API takes.
 //
 // The keys are those of EvalJobSpec and TaskSpec, and besides
-//   seed: N          for seeds: [N]
-//   window: {target: N, pre_target: N}
-//   scorers          a list of names and of maps of one key, NAME: {PARAMETER: VALUE}
-//   hops: 3          one value where a list is expected (also added_tokens, checkpoints, seeds,
-//   scorers) dtype: float32   or float64, bfloat16, float16
+// - seed: N, for seeds: [N];
+// - window: {target: N, pre_target: N};
+// - dtype: float32, float64, bfloat16 or float16;
+// - scorers: a list of names and of maps of one key, NAME: {PARAMETER: VALUE};
+// - one value where a list is expected, such as hops: 3.
 // Only the form is checked here: keys, types, and that numbers fit. What a spec may say is for the
 // server to check.
 //
@@ -16,7 +16,6 @@
 #include <map>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/yaml_tree.h"
@@ -32,19 +31,9 @@ struct ParsedSpec {
   std::map<std::string, YamlMark> marks;
 };
 
-// Errors are those of ParseYaml, and INVALID_ARGUMENT with reason UNKNOWN_KEY (names the nearest
-// known key), WRONG_TYPE, OUT_OF_RANGE, MISSING_KEY or CONFLICTING_KEYS; all say FILE:LINE:COLUMN
-// and the path of the field.
+// Errors are those of ParseYaml and YamlFields, and INVALID_ARGUMENT with reason MISSING_KEY or
+// CONFLICTING_KEYS; all say FILE:LINE:COLUMN, and the path of the field where there is one.
 absl::StatusOr<ParsedSpec> ParseSpecYaml(absl::string_view text, absl::string_view file);
-
-// The same for a file; "-" is standard input. NOT_FOUND or PERMISSION_DENIED where it cannot be
-// read.
-absl::StatusOr<ParsedSpec> ReadSpecFile(const std::string& path);
-
-// Puts "FILE:LINE:COLUMN: " in front of an error that names a field of the spec, as errors of the
-// server do; where the file does not have that field, the nearest one around it counts. Other
-// errors stay as they are.
-absl::Status LocateInSpec(const ParsedSpec& parsed, const absl::Status& status);
 
 }  // namespace hopscope::client
 

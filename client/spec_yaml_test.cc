@@ -1,13 +1,9 @@
 #include "client/spec_yaml.h"
 
-#include <cstdio>
-#include <fstream>
 #include <string>
 
-#include "client/spec_text.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 
 namespace hopscope::client {
@@ -181,91 +177,6 @@ TEST(SpecYamlTest, NumbersThatDoNotFitAreRefused) {
 TEST(SpecYamlTest, MissingAndConflictingKeysAreRefused) {
   EXPECT_EQ(common::ErrorReason(ParseError("tasks: [{hops: [1]}]")), "MISSING_KEY");
   EXPECT_EQ(common::ErrorReason(ParseError("seed: 1\nseeds: [2]")), "CONFLICTING_KEYS");
-}
-
-TEST(SpecYamlTest, ServerErrorsAreLocated) {
-  const auto parsed = ParseSpecYaml(kFullSpec, "spec.yaml");
-  ASSERT_TRUE(parsed.ok());
-  const absl::Status error =
-      common::InvalidField("UNKNOWN_PARAMETER", "spec.scorers[1].params.taus[1]", "0.05", "x");
-  const absl::Status located = LocateInSpec(*parsed, error);
-  EXPECT_THAT(std::string(located.message()),
-              StartsWith("spec.yaml:19:42: spec.scorers[1].params.taus[1]: 0.05"));
-  EXPECT_EQ(Field(located), "spec.scorers[1].params.taus[1]");
-  // A field that the file leaves to its default: the nearest thing around it.
-  EXPECT_THAT(std::string(LocateInSpec(*parsed, common::InvalidField(
-                                                    "R", "spec.tasks[1].window.target", "8", "x"))
-                              .message()),
-              StartsWith("spec.yaml:13:5: "));
-  const absl::Status other = absl::UnavailableError("gone");
-  EXPECT_EQ(LocateInSpec(*parsed, other), other);
-}
-
-TEST(SpecYamlTest, FilesThatCannotBeReadAreNamed) {
-  EXPECT_EQ(ReadSpecFile("/nonexistent/spec.yaml").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(ReadSpecFile("/nonexistent/spec.yaml").status().message()),
-              StartsWith("/nonexistent/spec.yaml: "));
-  EXPECT_FALSE(ReadSpecFile("/").ok()) << "a folder";
-}
-
-TEST(SpecYamlTest, ReadsFiles) {
-  const std::string path = testing::TempDir() + "/spec_yaml_test.yaml";
-  std::ofstream(path) << kFullSpec;
-  const auto parsed = ReadSpecFile(path);
-  std::remove(path.c_str());
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(parsed->spec.name(), "length-sweep");
-  EXPECT_EQ(parsed->file, path);
-}
-
-TEST(SpecTextTest, YamlReadsBackAsTheSameSpec) {
-  v1::EvalJobSpec spec = Parse(kFullSpec);
-  spec.set_name("true: # \"odd\" \\ n\xc3\xa4me\n");
-  (*spec.mutable_labels())["null"] = "~";
-  (*spec.mutable_scorers(1)->mutable_params()->mutable_fields())["big"].set_number_value(
-      9007199254740994.0);
-  (*spec.mutable_scorers(1)->mutable_params()->mutable_fields())["text"].set_string_value("0.5");
-  (*spec.mutable_scorers(1)->mutable_params()->mutable_fields())["none"].set_null_value({});
-  for (const std::string& text :
-       {SpecToYaml(spec), SpecToJson(spec).dump(), SpecToJson(spec).dump(2)}) {
-    const v1::EvalJobSpec again = Parse(text);
-    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(again, spec)) << text;
-  }
-}
-
-TEST(SpecTextTest, ASpecOfNothingReadsBackToo) {
-  EXPECT_EQ(SpecToYaml({}), "{}\n");
-  EXPECT_EQ(Parse("{}").ByteSizeLong(), 0u);
-}
-
-TEST(SpecTextTest, YamlLooksLikeWhatPeopleWrite) {
-  EXPECT_EQ(SpecToYaml(Parse(kFullSpec)),
-            R"(name: length-sweep
-tasks:
-  - task: number
-    hops: [1, 2, 3, 4]
-    added_tokens: [0, 50]
-    samples: 1200
-    checkpoints: [number/step-06750]
-    scorers: [accuracy]
-    window: {target: 8, pre_target: 8}
-    padding: random
-  - task: letter
-    hops: [3]
-    samples: 600
-checkpoints: ["letter/*"]
-scorers:
-  - accuracy
-  - positional_symbolic: {blocks: 16, exact: true, note: "1", queries: last, taus: [1e-04, 0.05]}
-seeds: [42]
-labels: {sweep: lengths, year: "2026"}
-dtype: float64
-priority: -5
-tenant: lab
-fail_fast: true
-deadline_s: 3600.0
-no_cache: true
-)");
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -65,98 +67,128 @@ std::string RateText(const JobTally& tally) {
                             " items/s");
 }
 
-class ProgressBar : public ProgressView {
+// What the bar and the lines have in common.
+class TextProgress : public ProgressView {
  public:
-  ProgressBar(Console* console, const common::Clock* clock) : console_(*console), clock_(*clock) {}
+  TextProgress(Console* console, const common::Clock* clock) : console_(*console), clock_(*clock) {}
 
   void Begin(const v1::EvalJob& job, int64_t after_sequence) override {
     tally_ = JobTally(job, after_sequence == 0);
     start_ = clock_.Now();
-    Draw();
-  }
-
-  bool Show(const v1::EvalEvent& event) override {
-    tally_.Add(event);
-    // Cells that went well only move the bar.
-    const bool is_news = event.kind_case() == v1::EvalEvent::kUnitFailed ||
-                         event.kind_case() == v1::EvalEvent::kWorkerLost ||
-                         event.kind_case() == v1::EvalEvent::kWarning ||
-                         event.kind_case() == v1::EvalEvent::kJobFinished ||
-                         (event.kind_case() == v1::EvalEvent::kCellCompleted &&
-                          event.cell_completed().result().state() == v1::CellResult::STATE_FAILED);
-    if (event.has_job_finished()) console_.SetStatus("");
-    if (is_news) console_.Message(EventText(event, tally_), ToneOf(event));
-    if (!event.has_job_finished() && clock_.Now() >= drawn_ + kRedrawInterval) Draw();
-    return true;
-  }
-
-  void Tick() override {
-    if (!client::IsFinal(tally_.state()) && clock_.Now() >= drawn_ + kRedrawInterval) Draw();
+    for (const std::string& warning : job.warnings()) {
+      if (told_.insert(warning).second) {
+        console_.Message(absl::StrCat("warning: ", warning), Console::Tone::kWarning);
+      }
+    }
   }
 
   void ShowWaiting(const std::string& reason) override {
-    console_.Message(absl::StrCat("the job waits: ", reason));
+    console_.Message(absl::StrCat("pending: ", reason));
   }
 
-  void End() override { console_.SetStatus(""); }
+ protected:
+  Console& console() { return console_; }
+  const JobTally& tally() const { return tally_; }
+  absl::Time Now() const { return clock_.Now(); }
+  absl::Duration elapsed() const { return clock_.Now() - start_; }
+
+  void TakeIn(const v1::EvalEvent& event) { tally_.Add(event); }
+
+  // Prints what there is to say about an event. Warnings are with the job and, on a watch from its
+  // start, events too.
+  void Tell(const v1::EvalEvent& event) {
+    if (event.has_warning() && !told_.insert(event.warning().message()).second) return;
+    const std::string text = EventText(event, tally_);
+    if (!text.empty()) console_.Message(text, ToneOf(event));
+  }
 
  private:
-  void Draw() {
-    drawn_ = clock_.Now();
-    console_.SetStatus(ProgressBarText(tally_, drawn_ - start_, console_.columns() - 1));
-  }
-
   Console& console_;
   const common::Clock& clock_;
   JobTally tally_;
   absl::Time start_;
-  absl::Time drawn_ = absl::InfinitePast();
+  std::set<std::string> told_;
 };
 
-class ProgressLines : public ProgressView {
+class ProgressBar : public TextProgress {
  public:
-  ProgressLines(Console* console, const common::Clock* clock, absl::Duration interval)
-      : console_(*console), clock_(*clock), interval_(interval) {}
+  using TextProgress::TextProgress;
 
   void Begin(const v1::EvalJob& job, int64_t after_sequence) override {
-    tally_ = JobTally(job, after_sequence == 0);
-    start_ = last_progress_ = clock_.Now();
+    TextProgress::Begin(job, after_sequence);
+    Draw();
   }
 
   bool Show(const v1::EvalEvent& event) override {
-    tally_.Add(event);
-    const std::string text = EventText(event, tally_);
-    if (!text.empty()) console_.Message(text, ToneOf(event));
+    TakeIn(event);
+    if (event.has_job_finished()) {
+      console().SetStatus("");
+      Tell(event);
+      return true;
+    }
+    // Cells that went well, and the job's states, only move the bar.
+    const bool cell_failed =
+        event.has_cell_completed() &&
+        event.cell_completed().result().state() == v1::CellResult::STATE_FAILED;
+    if (cell_failed || event.has_unit_failed() || event.has_worker_lost() || event.has_warning())
+      Tell(event);
+    DrawNowAndThen();
+    return true;
+  }
+
+  void Tick() override {
+    if (!client::IsFinal(tally().state())) DrawNowAndThen();
+  }
+
+  void End() override { console().SetStatus(""); }
+
+ private:
+  void DrawNowAndThen() {
+    if (Now() >= drawn_ + kRedrawInterval) Draw();
+  }
+
+  void Draw() {
+    drawn_ = Now();
+    console().SetStatus(ProgressBarText(tally(), elapsed(), console().columns() - 1));
+  }
+
+  absl::Time drawn_ = absl::InfinitePast();
+};
+
+class ProgressLines : public TextProgress {
+ public:
+  ProgressLines(Console* console, const common::Clock* clock, absl::Duration interval)
+      : TextProgress(console, clock), interval_(interval) {}
+
+  void Begin(const v1::EvalJob& job, int64_t after_sequence) override {
+    TextProgress::Begin(job, after_sequence);
+    last_progress_ = Now();
+  }
+
+  bool Show(const v1::EvalEvent& event) override {
+    TakeIn(event);
+    Tell(event);
     if (event.has_cell_progress()) ShowProgress();
     return true;
   }
 
   void Tick() override {
-    if (tally_.state() == v1::EvalJob::STATE_RUNNING) ShowProgress();
-  }
-
-  void ShowWaiting(const std::string& reason) override {
-    console_.Message(absl::StrCat("the job waits: ", reason));
+    if (tally().state() == v1::EvalJob::STATE_RUNNING) ShowProgress();
   }
 
   void End() override {}
 
  private:
   void ShowProgress() {
-    const absl::Time now = clock_.Now();
-    if (now < last_progress_ + interval_) return;
-    last_progress_ = now;
-    console_.Message(absl::StrCat(Fixed(100 * DoneRatio(tally_), 0), "%  ",
-                                  Count(tally_.items_done()), "/", Count(tally_.items()),
-                                  " items  ", RateText(tally_), "  elapsed ",
-                                  ClockText(now - start_), "  ETA ", EtaText(tally_)));
+    if (Now() < last_progress_ + interval_) return;
+    last_progress_ = Now();
+    console().Message(absl::StrCat(Fixed(100 * DoneRatio(tally()), 0), "%  ",
+                                   Count(tally().items_done()), "/", Count(tally().items()),
+                                   " items  ", RateText(tally()), "  elapsed ",
+                                   ClockText(elapsed()), "  ETA ", EtaText(tally())));
   }
 
-  Console& console_;
-  const common::Clock& clock_;
   const absl::Duration interval_;
-  JobTally tally_;
-  absl::Time start_;
   absl::Time last_progress_;
 };
 
@@ -168,7 +200,7 @@ class ProgressJson : public ProgressView {
   bool Show(const v1::EvalEvent& event) override { return console_.PrintLine(MessageJson(event)); }
   void Tick() override {}
   void ShowWaiting(const std::string& reason) override {
-    console_.Message(absl::StrCat("the job waits: ", reason));
+    console_.Message(absl::StrCat("pending: ", reason));
   }
   void End() override {}
 

@@ -81,10 +81,6 @@ class ProgressViewTest : public testing::Test {
  protected:
   ProgressViewTest() : clock_(absl::UnixEpoch()) {}
 
-  Console MakeTerminal() {
-    return Console(
-        {.out = &out_, .err = &err_, .err_is_terminal = true, .err_columns = [] { return 100; }});
-  }
   // Since the last call.
   std::string TakeErr() {
     std::string text = err_.str();
@@ -176,6 +172,22 @@ TEST_F(ProgressViewTest, LinesSayEachCellAndTheWholeNowAndThen) {
             "cell 1/2  number hops 1 +0 tokens, number/step-06750: accuracy 0.5000 ±0.0714 (n=50)\n"
             "job SUCCEEDED: 2 cells of 2, 100 sequences\n");
   EXPECT_EQ(out_.str(), "");
+}
+
+TEST_F(ProgressViewTest, EachWarningIsToldOnce) {
+  Console console({.out = &out_, .err = &err_});
+  const auto view = MakeProgressLines(&console, &clock_, absl::Seconds(5));
+  v1::EvalJob job = MakeJob(2, 100);
+  job.add_warnings("vocabulary is larger");
+  view->Begin(job, 0);
+  v1::EvalEvent event;
+  event.set_sequence(1);
+  event.mutable_warning()->set_message("vocabulary is larger");
+  view->Show(event);
+  event.set_sequence(2);
+  event.mutable_warning()->set_message("another");
+  view->Show(event);
+  EXPECT_EQ(TakeErr(), "warning: vocabulary is larger\nwarning: another\n");
 }
 
 TEST_F(ProgressViewTest, SeedsAreNamedWhereThereAreSeveral) {

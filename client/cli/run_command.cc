@@ -12,7 +12,7 @@
 #include "client/cli/session.h"
 #include "client/cli/show_results.h"
 #include "client/cli/watch_command.h"
-#include "client/spec_yaml.h"
+#include "client/spec_file.h"
 #include "common/status.h"
 
 namespace hopscope::cli {
@@ -92,9 +92,6 @@ class RunCommand : public Command {
       session.console().Message(absl::StrCat("job ", job->name(), ": ",
                                              Counted(job->totals().cells(), "cell"), ", ",
                                              Counted(job->totals().items(), "sequence")));
-      for (const std::string& warning : job->warnings()) {
-        session.console().Message(absl::StrCat("warning: ", warning), Console::Tone::kWarning);
-      }
       const std::unique_ptr<ProgressView> view =
           MakeProgressView(session.json(), &session.console(), environment.clock);
       FollowOptions options;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/error_report.h"
 #include "client/connect.h"
@@ -65,8 +66,12 @@ ExitCode Session::Fail(const absl::Status& status) {
 }
 
 size_t Session::table_width() const {
-  const int columns = environment_.out_columns ? environment_.out_columns() : 0;
-  return columns <= 0 ? kDefaultTableWidth : static_cast<size_t>(std::clamp(columns, 60, 200));
+  int columns = environment_.out_columns ? environment_.out_columns() : 0;
+  // A shell that pipes the output on to a terminal can say how wide that is.
+  if (columns <= 0 && !absl::SimpleAtoi(environment_.getenv("COLUMNS"), &columns)) {
+    columns = kDefaultTableWidth;
+  }
+  return static_cast<size_t>(std::clamp(columns, 60, 200));
 }
 
 void Session::TellOfRetry(const client::RetryNotice& notice) {

@@ -52,7 +52,8 @@ class Session {
   // Reports an error and returns the exit code that goes with it.
   ExitCode Fail(const absl::Status& status);
 
-  // Columns for tables on standard output: the terminal's, within reason; 100 elsewhere.
+  // Columns for tables on standard output: the terminal's, else $COLUMNS, both within reason; else
+  // 100.
   size_t table_width() const;
 
  private:

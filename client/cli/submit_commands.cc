@@ -10,8 +10,8 @@
 #include "client/cli/number_text.h"
 #include "client/cli/session.h"
 #include "client/cli/text_table.h"
+#include "client/spec_file.h"
 #include "client/spec_text.h"
-#include "client/spec_yaml.h"
 
 namespace hopscope::cli {
 namespace {
