@@ -242,17 +242,25 @@ absl::Status Dispatcher::Repeat(
 }
 
 absl::Status Dispatcher::Tick() {
-  absl::Status status = Repeat("end_overdue_jobs", [this](store::Transaction& transaction,
-                                                          Effects& effects, absl::Time now) {
-    return EndOverdueJobs(transaction, plans_, effects, now);
-  });
   bool may_expire = false;
   {
     common::MutexLock lock(&mutex_);
-    if (!status.ok()) no_expiry_before_ = clock_->Now() + options_.lease_duration;
     may_expire = clock_->Now() >= no_expiry_before_;
   }
-  if (!status.ok() || !may_expire) return status;
+  const absl::Status status = ApplyTime(may_expire);
+  if (!status.ok()) {
+    common::MutexLock lock(&mutex_);
+    no_expiry_before_ = clock_->Now() + options_.lease_duration;
+  }
+  return status;
+}
+
+absl::Status Dispatcher::ApplyTime(bool may_expire) {
+  HOPSCOPE_RETURN_IF_ERROR(Repeat("end_overdue_jobs", [this](store::Transaction& transaction,
+                                                             Effects& effects, absl::Time now) {
+    return EndOverdueJobs(transaction, plans_, effects, now);
+  }));
+  if (!may_expire) return absl::OkStatus();
   HOPSCOPE_RETURN_IF_ERROR(Repeat(
       "lose_workers", [this](store::Transaction& transaction, Effects& effects, absl::Time now) {
         return LoseSilentWorkers(transaction, plans_, effects, options_.lease_duration,

@@ -81,6 +81,8 @@ class Dispatcher {
   absl::Status Write(
       absl::string_view operation,
       absl::FunctionRef<absl::Status(store::Transaction&, Effects&, absl::Time)> body);
+  // What Tick does; `may_expire` says whether leases and workers may be lost.
+  absl::Status ApplyTime(bool may_expire);
   // Repeats a bounded step as long as it says that there is more.
   absl::Status Repeat(
       absl::string_view operation,

@@ -73,13 +73,16 @@ JobOffer::JobOffer(const OfferContext& context, store::JobRow job,
     stage_ = Stage::kDone;
     return;
   }
-  for (const std::string& digest : context_.loaded_digests) {
-    for (size_t i = 0; i < plan_->checkpoints.size(); ++i) {
-      if (checkpoint_fits_[i] && plan_->checkpoints[i].ref.digest() == digest) {
-        loaded_checkpoints_.push_back(static_cast<int32_t>(i));
-      }
+  if (context_.loaded_digests.empty()) return;
+  std::vector<std::pair<int, int32_t>> loaded;  // rank, checkpoint
+  for (size_t i = 0; i < plan_->checkpoints.size(); ++i) {
+    const auto found = context_.loaded_digests.find(plan_->checkpoints[i].ref.digest());
+    if (found != context_.loaded_digests.end() && checkpoint_fits_[i]) {
+      loaded.emplace_back(found->second, static_cast<int32_t>(i));
     }
   }
+  std::sort(loaded.begin(), loaded.end());
+  for (const auto& [rank, checkpoint] : loaded) loaded_checkpoints_.push_back(checkpoint);
 }
 
 absl::StatusOr<bool> JobOffer::LeaseNext(v1::LeaseUnitsResponse& response) {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "google/protobuf/repeated_field.h"
 #include "hopscope/v1/dispatch.pb.h"
 #include "server/jobs/effects.h"
 #include "server/jobs/job_edit.h"
@@ -26,7 +26,7 @@ struct OfferContext {
   PlanCache& plans;
   Effects& effects;
   const store::WorkerRow& worker;
-  const google::protobuf::RepeatedPtrField<std::string>& loaded_digests;
+  const absl::flat_hash_map<std::string, int>& loaded_digests;  // to rank: 0 was used last
   absl::Duration lease_duration;
   absl::Time now;
 };

@@ -13,7 +13,9 @@
 #include "common/version.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "server/jobs/effects.h"
+#include "server/jobs/field_error.h"
 #include "server/jobs/job_edit.h"
+#include "server/jobs/job_viewer.h"
 #include "server/jobs/list_filter.h"
 #include "server/jobs/names.h"
 #include "server/jobs/page_token.h"
@@ -21,7 +23,6 @@
 #include "server/jobs/proto_time.h"
 #include "server/jobs/required.h"
 #include "server/jobs/results.h"
-#include "server/jobs/waiting_reason.h"
 
 namespace hopscope::jobs {
 namespace {
@@ -48,19 +49,6 @@ absl::Status CheckRequestId(const std::string& request_id) {
   return common::InvalidField(
       "TEXT_INVALID", "request_id", spec::Quoted(request_id),
       absl::StrCat("at most ", kMaxRequestIdBytes, " bytes of printable text"));
-}
-
-// The parts of a job that its plan says, and its counts.
-v1::EvalJob DescribeJob(const store::JobRow& row, const store::JobPlanRow& plan) {
-  v1::EvalJob job;
-  *job.mutable_spec() = plan.spec;
-  *job.mutable_totals() = row.totals;
-  for (const store::CheckpointRow& checkpoint : plan.checkpoints) {
-    *job.add_checkpoints() = checkpoint.ref;
-  }
-  for (const std::string& warning : plan.warnings) job.add_warnings(warning);
-  job.set_request_id(plan.request_id);
-  return job;
 }
 
 store::JobRow NewJob(const Plan& plan, absl::Time now) {
@@ -116,23 +104,6 @@ JobService::JobService(Options options, store::Store* store, const checkpoint::M
 
 JobService::~JobService() = default;
 
-absl::StatusOr<v1::EvalJob> JobService::ShowJob(store::ReadTransaction& transaction,
-                                                const store::JobRow& row) {
-  HOPSCOPE_ASSIGN_OR_RETURN(const std::shared_ptr<const store::JobPlanRow> plan,
-                            plans_.Get(transaction, row));
-  v1::EvalJob job = DescribeJob(row, *plan);
-  job.set_name(JobName(row.id));
-  job.set_state(row.state);
-  *job.mutable_create_time() = ToTimestamp(row.create_time);
-  if (row.start_time.has_value()) *job.mutable_start_time() = ToTimestamp(*row.start_time);
-  if (row.end_time.has_value()) *job.mutable_end_time() = ToTimestamp(*row.end_time);
-  for (const std::string& kind : row.worker_kinds) job.add_worker_kinds(kind);
-  if (!row.failure.reason().empty()) *job.mutable_failure() = row.failure;
-  job.set_last_sequence(row.last_sequence);
-  HOPSCOPE_ASSIGN_OR_RETURN(*job.mutable_waiting_reason(), WhyJobWaits(transaction, row, *plan));
-  return job;
-}
-
 absl::StatusOr<std::optional<v1::CreateEvalJobResponse>> JobService::FindCreated(
     store::ReadTransaction& transaction, const v1::EvalJobSpec& spec,
     const std::string& request_id) {
@@ -150,7 +121,7 @@ absl::StatusOr<std::optional<v1::CreateEvalJobResponse>> JobService::FindCreated
         {{"field", "request_id"}, {"value", request_id}, {"job", JobName(job->id)}});
   }
   v1::CreateEvalJobResponse response;
-  HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(), ShowJob(transaction, *job));
+  HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(), JobViewer(transaction, plans_).Show(*job));
   *response.mutable_estimate() = plan->estimate;
   return response;
 }
@@ -179,7 +150,7 @@ absl::StatusOr<v1::CreateEvalJobResponse> JobService::CreateEvalJob(
   plan.job.traceparent = context.traceparent;
   v1::CreateEvalJobResponse response;
   if (request.validate_only()) {
-    *response.mutable_job() = DescribeJob(NewJob(plan, StoreNow(*clock_)), plan.job);
+    *response.mutable_job() = DescribePlannedJob(NewJob(plan, StoreNow(*clock_)), plan.job);
     *response.mutable_estimate() = plan.job.estimate;
     return response;
   }
@@ -194,7 +165,8 @@ absl::StatusOr<v1::CreateEvalJobResponse> JobService::CreateEvalJob(
         if (created.has_value()) return absl::OkStatus();
         HOPSCOPE_ASSIGN_OR_RETURN(const store::JobRow job,
                                   InsertJob(transaction, effects, plan, StoreNow(*clock_)));
-        HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(), ShowJob(transaction, job));
+        HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(),
+                                  JobViewer(transaction, plans_).Show(job));
         *response.mutable_estimate() = plan.job.estimate;
         return absl::OkStatus();
       }));
@@ -210,7 +182,8 @@ absl::StatusOr<v1::GetEvalJobResponse> JobService::GetEvalJob(
   HOPSCOPE_RETURN_IF_ERROR(
       store_->Read("get_job", [&](store::ReadTransaction& transaction) -> absl::Status {
         HOPSCOPE_ASSIGN_OR_RETURN(const store::JobRow job, FindJob(transaction, id));
-        HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(), ShowJob(transaction, job));
+        HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(),
+                                  JobViewer(transaction, plans_).Show(job));
         return absl::OkStatus();
       }));
   return response;
@@ -237,11 +210,12 @@ absl::StatusOr<v1::ListEvalJobsResponse> JobService::ListEvalJobs(
         response.Clear();
         HOPSCOPE_ASSIGN_OR_RETURN(const std::vector<store::JobRow> jobs,
                                   transaction.ListJobs(query));
+        JobViewer viewer(transaction, plans_);
         int64_t bytes = 0;
         for (size_t i = 0; i < jobs.size(); ++i) {
           v1::EvalJob job;
           if (i < static_cast<size_t>(page_size)) {
-            HOPSCOPE_ASSIGN_OR_RETURN(job, ShowJob(transaction, jobs[i]));
+            HOPSCOPE_ASSIGN_OR_RETURN(job, viewer.Show(jobs[i]));
             bytes += static_cast<int64_t>(job.ByteSizeLong()) + 6;
           }
           if (i > 0 && (i == static_cast<size_t>(page_size) || bytes > kMaxPageBytes)) {
@@ -268,7 +242,8 @@ absl::StatusOr<v1::CancelEvalJobResponse> JobService::CancelEvalJob(
         response.Clear();
         HOPSCOPE_ASSIGN_OR_RETURN(store::JobRow job, FindJob(transaction, id));
         if (job.state == v1::EvalJob::STATE_CANCELLED) {
-          HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(), ShowJob(transaction, job));
+          HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(),
+                                    JobViewer(transaction, plans_).Show(job));
           return absl::OkStatus();
         }
         if (HasEnded(job.state)) {
@@ -281,7 +256,8 @@ absl::StatusOr<v1::CancelEvalJobResponse> JobService::CancelEvalJob(
         JobEdit edit(transaction, effects, std::move(job), std::move(plan), StoreNow(*clock_));
         HOPSCOPE_RETURN_IF_ERROR(edit.Finish(v1::EvalJob::STATE_CANCELLED));
         HOPSCOPE_RETURN_IF_ERROR(edit.Save());
-        HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(), ShowJob(transaction, edit.job()));
+        HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(),
+                                  JobViewer(transaction, plans_).Show(edit.job()));
         return absl::OkStatus();
       }));
   effects.Raise();
@@ -347,7 +323,7 @@ absl::StatusOr<v1::ListCheckpointsResponse> JobService::ListCheckpoints(
   const absl::StatusOr<std::vector<std::string>> names =
       request.pattern().empty() ? models_->List() : models_->Resolve(request.pattern());
   if (!names.ok()) {
-    return request.pattern().empty() ? names.status() : common::Annotate(names.status(), "pattern");
+    return request.pattern().empty() ? names.status() : AtField(names.status(), "pattern");
   }
   v1::ListCheckpointsResponse response;
   const size_t end = std::min(names->size(), first + page_size);

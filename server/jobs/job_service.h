@@ -72,10 +72,6 @@ class JobService {
   absl::StatusOr<std::optional<v1::CreateEvalJobResponse>> FindCreated(
       store::ReadTransaction& transaction, const v1::EvalJobSpec& spec,
       const std::string& request_id);
-  // The job as the API shows it.
-  absl::StatusOr<v1::EvalJob> ShowJob(store::ReadTransaction& transaction,
-                                      const store::JobRow& job);
-
   const Options options_;
   store::Store* const store_;
   const checkpoint::ModelRoot* const models_;

@@ -83,11 +83,15 @@ absl::Status LeaseToWorker(store::Transaction& transaction, PlanCache& plans, Ef
   for (const store::TenantLeases& tenant : leases) {
     leased_units[tenant.tenant] = tenant.leased_units;
   }
+  absl::flat_hash_map<std::string, int> loaded_digests;
+  for (const std::string& digest : request.loaded_digests()) {
+    loaded_digests.emplace(digest, static_cast<int>(loaded_digests.size()));
+  }
   const OfferContext context{.transaction = transaction,
                              .plans = plans,
                              .effects = effects,
                              .worker = worker,
-                             .loaded_digests = request.loaded_digests(),
+                             .loaded_digests = loaded_digests,
                              .lease_duration = lease_duration,
                              .now = now};
 

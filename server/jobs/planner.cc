@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,6 +13,7 @@
 #include "common/spec/reasons.h"
 #include "common/spec/text.h"
 #include "common/status.h"
+#include "server/jobs/field_error.h"
 #include "server/jobs/score_cost.h"
 
 namespace hopscope::jobs {
@@ -20,20 +22,6 @@ namespace {
 // Bytes of a cell's own result, and of one head's mean, standard error and count.
 constexpr int64_t kCellResultBytes = 128;
 constexpr int64_t kHeadResultBytes = 24;
-
-// The same error with its field's path in front and in its metadata.
-absl::Status AtField(const absl::Status& status, absl::string_view field) {
-  const std::optional<google::rpc::ErrorInfo> info = common::GetErrorInfo(status);
-  common::ErrorMetadata metadata;
-  if (info.has_value()) {
-    for (const auto& [key, value] : info->metadata()) {
-      if (key != "field") metadata.emplace_back(key, value);
-    }
-  }
-  metadata.emplace_back("field", std::string(field));
-  return common::MakeError(status.code(), common::ErrorReason(status),
-                           absl::StrCat(field, ": ", status.message()), metadata);
-}
 
 absl::Status TooMany(absl::string_view what, int64_t count, int64_t limit) {
   return common::InvalidField(spec::kLimitExceeded, "spec.tasks", absl::StrCat(count, " ", what),
@@ -61,7 +49,10 @@ class Planner {
     }
     HOPSCOPE_RETURN_IF_ERROR(CheckCellCount());
     for (int task = 0; task < spec.tasks_size(); ++task) {
-      for (const int32_t checkpoint : checkpoints_of_task_[task]) AddCells(task, checkpoint);
+      for (const int32_t checkpoint : checkpoints_of_task_[task]) {
+        HOPSCOPE_RETURN_IF_ERROR(CheckCellsAreNew(task, checkpoint));
+        AddCells(task, checkpoint);
+      }
     }
     v1::PlanEstimate& estimate = plan_.job.estimate;
     if (estimate.units() > limits_.max_units_per_job()) {
@@ -173,6 +164,29 @@ class Planner {
     return absl::OkStatus();
   }
 
+  // That no earlier task entry has one of the cells, which globs can hide from a look at the spec
+  // alone: their results could not be told apart.
+  absl::Status CheckCellsAreNew(int task, int32_t checkpoint) {
+    const v1::TaskSpec& entry = plan_.job.spec.tasks(task);
+    for (const int32_t hops : entry.hops()) {
+      for (const int32_t added : entry.added_tokens()) {
+        const auto [known, is_new] = task_of_cell_.emplace(
+            CellKey(entry.task(), checkpoint, hops, added, entry.window().target(),
+                    entry.window().pre_target(), entry.padding()),
+            task);
+        if (is_new) continue;
+        return common::InvalidField(
+            spec::kDuplicate, absl::StrCat("spec.tasks[", task, "]"),
+            absl::StrCat("the cell task ", entry.task(), ", hops ", hops, ", added_tokens ", added,
+                         ", checkpoint ",
+                         spec::Quoted(plan_.job.checkpoints[checkpoint].ref.name())),
+            absl::StrCat("it is in spec.tasks[", known->second,
+                         "] already; each cell once, unless window or padding differ"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   void AddCells(int task, int32_t checkpoint) {
     const v1::EvalJobSpec& spec = plan_.job.spec;
     const v1::TaskSpec& entry = spec.tasks(task);
@@ -224,6 +238,10 @@ class Planner {
     return std::max(flops, 1.0);
   }
 
+  // Task, checkpoint, hops, added tokens, both sizes of the window, padding: a cell but for its
+  // seed.
+  using CellKey = std::tuple<std::string, int32_t, int32_t, int32_t, int32_t, int32_t, std::string>;
+
   const checkpoint::ModelRoot& models_;
   const v1::Limits& limits_;
   const bool digests_;
@@ -231,6 +249,7 @@ class Planner {
   std::vector<OpenedCheckpoint> opened_;
   absl::flat_hash_map<std::string, int32_t> positions_;  // in the plan, by name
   std::vector<std::vector<int32_t>> checkpoints_of_task_;
+  absl::flat_hash_map<CellKey, int> task_of_cell_;
   absl::flat_hash_set<std::pair<std::string, int32_t>> warned_;  // task, checkpoint
 };
 

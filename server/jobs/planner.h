@@ -32,9 +32,10 @@ struct Plan {
 
 // `spec` is normalised (common/spec), `limits` complete. Without `digests`, checkpoints are not
 // read to the end and have none. Errors carry the field's path in their metadata: INVALID_ARGUMENT
-// for names that leave the model root and for too many cells or units; NOT_FOUND for what matches
-// no checkpoint; FAILED_PRECONDITION for unusable checkpoints, vocabularies that are too small
-// (VOCABULARY_TOO_SMALL) and sequences beyond the position table (SEQUENCE_TOO_LONG).
+// for names that leave the model root, for a cell that two task entries share, and for too many
+// cells or units; NOT_FOUND for what matches no checkpoint; FAILED_PRECONDITION for unusable
+// checkpoints, vocabularies that are too small (VOCABULARY_TOO_SMALL) and sequences beyond the
+// position table (SEQUENCE_TOO_LONG).
 absl::StatusOr<Plan> MakePlan(const v1::EvalJobSpec& spec, const checkpoint::ModelRoot& models,
                               const v1::Limits& limits, bool digests);
 

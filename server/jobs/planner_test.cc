@@ -206,6 +206,18 @@ TEST_F(PlannerTest, ACheckpointCountsOnceInATaskEntry) {
   EXPECT_THAT(twice->job.checkpoints, SizeIs(1));
 }
 
+TEST_F(PlannerTest, TwoTaskEntriesDoNotShareACell) {
+  v1::EvalJobSpec spec = Spec({"series/*"});
+  *spec.add_tasks() = Spec({"number", "series/step-2"}).tasks(0);
+  const absl::Status status = Make(spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(common::ErrorReason(status), "VALUE_DUPLICATE");
+  EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"), "spec.tasks[1]");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("series/step-2"));
+  spec.mutable_tasks(1)->set_padding("constant");
+  EXPECT_TRUE(Make(spec).ok()) << Make(spec).status();
+}
+
 TEST_F(PlannerTest, AnotherVocabularyThatIsLargeEnoughBringsAWarning) {
   EXPECT_THAT(Make(Spec({"number"}))->job.warnings, IsEmpty());
   EXPECT_THAT(Make(Spec({"letter"}, "letter"))->job.warnings, IsEmpty());

@@ -58,13 +58,14 @@ absl::StatusOr<std::string> WhatIsAhead(store::ReadTransaction& transaction,
 
 }  // namespace
 
+bool IsWaiting(const store::JobRow& job) {
+  return (job.state == v1::EvalJob::STATE_PENDING || job.state == v1::EvalJob::STATE_RUNNING) &&
+         job.leased_units == 0 && job.queued_units > 0;
+}
+
 absl::StatusOr<std::string> WhyJobWaits(store::ReadTransaction& transaction,
-                                        const store::JobRow& job, const store::JobPlanRow& plan) {
-  if ((job.state != v1::EvalJob::STATE_PENDING && job.state != v1::EvalJob::STATE_RUNNING) ||
-      job.leased_units > 0 || job.queued_units == 0) {
-    return "";
-  }
-  HOPSCOPE_ASSIGN_OR_RETURN(const std::vector<store::WorkerRow> workers, transaction.ListWorkers());
+                                        const store::JobRow& job, const store::JobPlanRow& plan,
+                                        const std::vector<store::WorkerRow>& workers) {
   int active = 0;
   int fitting = 0;
   std::map<std::string, int> reasons;

@@ -5,6 +5,12 @@
 
 namespace hopscope::rpc {
 
+OpenCalls::~OpenCalls() {
+  // gRPC orders this after the last Remove(), but by means that ThreadSanitizer does not see; the
+  // lock says so too.
+  common::MutexLock lock(&mutex_);
+}
+
 bool OpenCalls::Add(const std::shared_ptr<OpenCall>& call) {
   common::MutexLock lock(&mutex_);
   if (draining_) return false;

@@ -23,6 +23,12 @@ class OpenCall {
 
 class OpenCalls {
  public:
+  OpenCalls() = default;
+  // After the last call was removed, whichever thread did it.
+  ~OpenCalls();
+  OpenCalls(const OpenCalls&) = delete;
+  OpenCalls& operator=(const OpenCalls&) = delete;
+
   // False after EndAll(): no more calls may be opened.
   [[nodiscard]] bool Add(const std::shared_ptr<OpenCall>& call);
   void Remove(const OpenCall* call);

@@ -49,6 +49,10 @@ void ServerTest::StartServer() {
   auto server = Server::Start(std::move(options));
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
+  Connect();
+}
+
+void ServerTest::Connect() {
   const std::shared_ptr<grpc::Channel> channel = NewChannel();
   evaluation_ = v1::EvaluationService::NewStub(channel);
   dispatch_ = v1::DispatchService::NewStub(channel);

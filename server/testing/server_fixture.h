@@ -33,6 +33,8 @@ class ServerTest : public ::testing::Test {
   void StartServer();
   void StopServer(absl::Duration grace = absl::Seconds(10));
 
+  // Makes the stubs for server_.
+  void Connect();
   // A channel of its own: no connection is shared with other channels.
   std::shared_ptr<grpc::Channel> NewChannel(
       grpc::ChannelArguments arguments = grpc::ChannelArguments()) const;

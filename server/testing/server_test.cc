@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
@@ -215,11 +216,32 @@ TEST_F(ConfigurationTest, AGoodOneStartsAndMakesItsStateFolder) {
   auto server = Server::Start(GoodOptions());
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_NE((*server)->address(), "127.0.0.1:0");
-  // The names of the store's operations are the metrics' own.
-  const ops::HttpAnswer answer =
-      ops::HttpGet(*common::ParseHostPort("", (*server)->metrics_address()), "/metrics");
-  EXPECT_THAT(answer.body,
-              HasSubstr("hopscope_store_operation_seconds_count{operation=\"other\"} 0"));
+  EXPECT_TRUE(std::filesystem::exists(state_folder_.Path("deep/state/hopscope.db")));
+}
+
+TEST_F(ConfigurationTest, EveryOperationOnTheStoreHasASeriesOfItsOwn) {
+  auto server = Server::Start(GoodOptions());
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  Connect();
+  const std::string job = Create(SpecWithCells(3));
+  StubWorker worker(dispatch_.get(), "w");
+  EXPECT_EQ(worker.RunAll(), 3);
+  EXPECT_TRUE(worker.Heartbeat({}, absl::ZeroDuration()).ok());
+  EXPECT_TRUE(Watch(evaluation_.get(), job).status.ok());
+  EXPECT_TRUE(Get(job).ok());
+  EXPECT_FALSE(Cancel(job).ok());
+  grpc::ClientContext list_context;
+  v1::ListEvalJobsResponse jobs;
+  EXPECT_TRUE(evaluation_->ListEvalJobs(&list_context, {}, &jobs).ok());
+  grpc::ClientContext results_context;
+  v1::ListEvalResultsRequest request;
+  request.set_name(job);
+  v1::ListEvalResultsResponse results;
+  EXPECT_TRUE(evaluation_->ListEvalResults(&results_context, request, &results).ok());
+
+  EXPECT_GT(Sample("hopscope_store_operation_seconds_count{operation=\"report_unit\"}"), 0);
+  EXPECT_EQ(Sample("hopscope_store_operation_seconds_count{operation=\"other\"}"), 0);
 }
 
 TEST_F(ConfigurationTest, ASecondServerOnTheSameStateIsRefused) {
