@@ -1,5 +1,6 @@
 #include "worker/link/grpc_dispatch_stub.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,39 +16,48 @@
 namespace hopscope::link {
 namespace {
 
-constexpr int kMinReconnectBackoffMs = 100;
+constexpr int kFirstReconnectBackoffMs = 100;
 constexpr int kMaxReconnectBackoffMs = 1000;
+constexpr int kConnectTimeoutMs = 5000;
+
+// A call waits so long for a connection before it fails: a little longer than the longest backoff.
+constexpr absl::Duration kConnectPatience = absl::Milliseconds(1500);
+// Such a wait looks at whether the call was cancelled this often.
+constexpr absl::Duration kCancelPoll = absl::Milliseconds(100);
+
+using Stub = v1::DispatchService::Stub;
 
 class GrpcDispatchStub : public DispatchStub {
  public:
   explicit GrpcDispatchStub(std::shared_ptr<grpc::Channel> channel)
-      : stub_(v1::DispatchService::NewStub(channel)) {}
+      : channel_(std::move(channel)), stub_(v1::DispatchService::NewStub(channel_)) {}
 
   absl::StatusOr<v1::RegisterWorkerResponse> RegisterWorker(
       const v1::RegisterWorkerRequest& request, Call* call) override {
-    return Run<v1::RegisterWorkerResponse>(&v1::DispatchService::Stub::RegisterWorker, request,
-                                           call);
+    return Run<v1::RegisterWorkerResponse>(&Stub::RegisterWorker, request, call);
   }
   absl::StatusOr<v1::LeaseUnitsResponse> LeaseUnits(const v1::LeaseUnitsRequest& request,
                                                     Call* call) override {
-    return Run<v1::LeaseUnitsResponse>(&v1::DispatchService::Stub::LeaseUnits, request, call);
+    return Run<v1::LeaseUnitsResponse>(&Stub::LeaseUnits, request, call);
   }
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request,
                                                   Call* call) override {
-    return Run<v1::HeartbeatResponse>(&v1::DispatchService::Stub::Heartbeat, request, call);
+    return Run<v1::HeartbeatResponse>(&Stub::Heartbeat, request, call);
   }
   absl::StatusOr<v1::ReportUnitResponse> ReportUnit(const v1::ReportUnitRequest& request,
                                                     Call* call) override {
-    return Run<v1::ReportUnitResponse>(&v1::DispatchService::Stub::ReportUnit, request, call);
+    return Run<v1::ReportUnitResponse>(&Stub::ReportUnit, request, call);
   }
 
  private:
   template <class Response, class Request>
-  absl::StatusOr<Response> Run(grpc::Status (v1::DispatchService::Stub::*method)(
-                                   grpc::ClientContext*, const Request&, Response*),
+  absl::StatusOr<Response> Run(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                            Response*),
                                const Request& request, Call* call) {
+    const absl::Time deadline = absl::Now() + call->timeout();
+    AwaitConnection(std::min(deadline, absl::Now() + kConnectPatience), call);
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + call->timeout()));
+    context.set_deadline(absl::ToChronoTime(deadline));
     Response response;
     grpc::Status status;
     {
@@ -58,15 +68,28 @@ class GrpcDispatchStub : public DispatchStub {
     return response;
   }
 
-  const std::unique_ptr<v1::DispatchService::Stub> stub_;
+  // A connection comes about only while some thread waits inside gRPC, which nobody does between
+  // two calls that fail at once: without this, a server that was away would be found every 5 s.
+  void AwaitConnection(absl::Time deadline, Call* call) {
+    while (absl::Now() < deadline && !call->cancelled()) {
+      const grpc_connectivity_state state = channel_->GetState(/*try_to_connect=*/true);
+      if (state == GRPC_CHANNEL_READY) return;
+      channel_->WaitForStateChange(
+          state, absl::ToChronoTime(std::min(deadline, absl::Now() + kCancelPoll)));
+    }
+  }
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Stub> stub_;
 };
 
 }  // namespace
 
 std::shared_ptr<grpc::Channel> MakeDispatchChannel(const std::string& server) {
   grpc::ChannelArguments arguments = common::MakeChannelArguments();
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kMinReconnectBackoffMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kMinReconnectBackoffMs);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectBackoffMs);
+  // In spite of its name, what a connection may take to come about.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectBackoffMs);
   return grpc::CreateCustomChannel(server, common::MakeChannelCredentials(), arguments);
 }

@@ -2,9 +2,11 @@
 // prefetch time, so that the round trip of a lease is hidden; no more than that, since a unit that
 // waits here could run elsewhere.
 //
-// With n units at once and a moving average d of their duration, the worker holds n units and
-//   0                  while d is unknown, or above 4 prefetch times (a round trip is then lost in
-//   the noise), ceil(n prefetch/d) otherwise, at least 1 and at most max_ahead.
+// With n units at once and a moving average d of their duration, the worker holds n units, and
+// beyond them
+// - none while d is unknown, or above 4 prefetch times: a round trip is then lost in the noise;
+// - otherwise ceil(n * prefetch / d), at least 1 and at most max_ahead.
+//
 // Thread-safe.
 #ifndef HOPSCOPE_WORKER_LINK_PREFETCH_H_
 #define HOPSCOPE_WORKER_LINK_PREFETCH_H_

@@ -3,17 +3,14 @@
 //
 // Contract
 // 1. An outcome is sent, part by part, until the server has taken it or says that the attempt is
-// gone (DUPLICATE,
-//    SUPERSEDED, NOT_FOUND). Then `on_end` is called with the attempt's id.
+//    gone (DUPLICATE, SUPERSEDED, NOT_FOUND). Then `on_end` is called with the attempt's id.
 // 2. While the server cannot be reached or cannot store, the same outcome is tried again with
-// backoff, for ever.
+//    backoff, for ever.
 // 3. An outcome that the server refuses for another reason goes behind the others and is tried
-// max_refusals times in
-//    all; then a result is replaced by a failure with reason INTERNAL that says so, which makes the
-//    unit run again or end; what is refused even then is given up.
+//    max_refusals times in all; then a result is replaced by a failure with reason INTERNAL that
+//    says so, which makes the unit run again or end; what is refused even then is given up.
 // 4. `full` bounds the backlog: the caller leases nothing while it is full, so the backlog stays
-// below the bound plus
-//    what the worker holds.
+//    below the bound plus what the worker holds.
 //
 // Thread-safe. `on_end` is called on the reporter's thread, without a lock held.
 #ifndef HOPSCOPE_WORKER_LINK_REPORTER_H_

@@ -3,16 +3,13 @@
 //
 // Contract
 // 1. Registers first, and again whenever the server does not know the worker (NOT_FOUND). While the
-// server cannot be
-//    reached it tries with backoff, for ever; what is held goes on meanwhile, since the server
-//    decides about leases.
+//    server cannot be reached it tries with backoff, for ever; what is held goes on meanwhile,
+//    since the server decides about leases.
 // 2. A registration that the server refuses (FAILED_PRECONDITION: other major version;
-// INVALID_ARGUMENT) ends the
-//    session: `on_refused` is called, and nothing after it.
+//    INVALID_ARGUMENT) ends the session: `on_refused` is called, and nothing after it.
 // 3. Heartbeats are long polls, at least one in the interval that the server asks for. Poll()
-// begins a new one at once,
-//    so that the server knows of new attempts and can cancel them; two never begin within
-//    min_spacing.
+//    begins a new one at once, so that the server knows of new attempts and can cancel them; two
+//    never begin within min_spacing.
 //
 // Thread-safe. The listener is called on the session's thread, without a lock held.
 #ifndef HOPSCOPE_WORKER_LINK_SESSION_H_

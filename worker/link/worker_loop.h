@@ -2,16 +2,14 @@
 //
 // Contract
 // 1. Holds as many units as the engine computes at once, plus what keeps it busy for the prefetch
-// time.
+//    time.
 // 2. A server that cannot be reached stops nothing that is held: units are computed, reports wait,
-// and both go on when
-//    the server is back, or another on the same state.
+//    and both go on when the server is back, or another on the same state.
 // 3. On a drain wish of the server, what has not started is handed back (reason "drain") and
-// nothing is leased until
-//    the wish ends; what runs is finished.
+//    nothing is leased until the wish ends; what runs is finished.
 // 4. After RequestStop, nothing more is leased, what has not started is handed back (reason
-// "shutdown"), what runs is
-//    finished and reported. What still runs when the grace time is over is stopped and handed back.
+//    "shutdown"), what runs is finished and reported. What still runs when the grace time is over
+//    is stopped and handed back.
 //
 // Thread-safe but for Run, which is called once.
 #ifndef HOPSCOPE_WORKER_LINK_WORKER_LOOP_H_

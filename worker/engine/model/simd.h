@@ -1,5 +1,5 @@
-// Vectors of the instruction set that a file is compiled for, and exp and tanh-free helpers on
-// them.
+// Vectors of the instruction set that a file is compiled for, and functions of them: sums, square
+// roots, exponentials.
 //
 // Files that include this are compiled once per instruction set, with HOPSCOPE_ISA naming the
 // namespace (see CMakeLists.txt). They include no standard templates and define nothing with
