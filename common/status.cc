@@ -2,6 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "common/utf8.h"
 
 namespace hopscope::common {
 namespace {
@@ -12,11 +13,13 @@ constexpr absl::string_view kErrorInfoUrl = "type.googleapis.com/google.rpc.Erro
 
 absl::Status MakeError(absl::StatusCode code, absl::string_view reason, absl::string_view message,
                        const ErrorMetadata& metadata) {
-  absl::Status status(code, message);
+  absl::Status status(code, ReplaceInvalidUtf8(message));
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
   info.set_domain(std::string(kErrorDomain));
-  for (const auto& [key, value] : metadata) (*info.mutable_metadata())[key] = value;
+  for (const auto& [key, value] : metadata) {
+    (*info.mutable_metadata())[ReplaceInvalidUtf8(key)] = ReplaceInvalidUtf8(value);
+  }
   status.SetPayload(kErrorInfoUrl, absl::Cord(info.SerializeAsString()));
   return status;
 }

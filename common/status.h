@@ -22,6 +22,7 @@ inline constexpr absl::string_view kErrorDomain = "hopscope.dev";
 using ErrorMetadata = std::vector<std::pair<std::string, std::string>>;
 
 // An error with an ErrorInfo. `reason` is UPPER_SNAKE; `message` says what is wrong and what to do.
+// What is no UTF-8 in message or metadata is replaced by U+FFFD: protobuf carries text alone.
 absl::Status MakeError(absl::StatusCode code, absl::string_view reason, absl::string_view message,
                        const ErrorMetadata& metadata = {});
 
