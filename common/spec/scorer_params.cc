@@ -20,6 +20,7 @@ using common::InvalidField;
 using google::protobuf::Value;
 using google::protobuf::util::MessageDifferencer;
 using Type = ScorerParamRule::Type;
+using List = ScorerParamRule::List;
 
 std::string ValueText(const Value& value) {
   switch (value.kind_case()) {
@@ -44,7 +45,7 @@ std::string ValueText(const Value& value) {
 absl::Status CheckChoice(const ScorerParamRule& rule, const Value& value, absl::string_view field) {
   if (value.kind_case() != Value::kStringValue) {
     return InvalidField(kWrongType, field, ValueText(value),
-                        absl::StrCat("a text, ", rule.Allowed()));
+                        absl::StrCat("a text, one of ", absl::StrJoin(rule.choices, ", ")));
   }
   if (std::find(rule.choices.begin(), rule.choices.end(), value.string_value()) ==
       rule.choices.end()) {
@@ -54,72 +55,130 @@ absl::Status CheckChoice(const ScorerParamRule& rule, const Value& value, absl::
   return absl::OkStatus();
 }
 
-absl::Status CheckPositiveNumbers(const ScorerParamRule& rule, const Value& value,
-                                  absl::string_view field) {
+// A list of 1 to `max_count` values, each of which passes `check_element` and differs, by `key`,
+// from those before it.
+template <typename Check, typename Key>
+absl::Status CheckList(const ScorerParamRule& rule, const Value& value, int max_count,
+                       absl::string_view field, Check check_element, Key key) {
   if (value.kind_case() != Value::kListValue) {
     return InvalidField(kWrongType, field, ValueText(value),
                         absl::StrCat("a list, ", rule.Allowed()));
   }
   const auto& values = value.list_value().values();
-  if (values.empty() || values.size() > rule.max_count) {
+  if (values.empty() || values.size() > max_count) {
     return InvalidField(values.empty() ? kFieldMissing : kLimitExceeded, field, ValueText(value),
                         rule.Allowed());
   }
-  std::set<double> seen;
+  std::set<decltype(key(values[0]))> seen;
   for (int i = 0; i < values.size(); ++i) {
     const std::string element = absl::StrCat(field, "[", i, "]");
-    if (values[i].kind_case() != Value::kNumberValue) {
-      return InvalidField(kWrongType, element, ValueText(values[i]), "a number");
-    }
-    const double number = values[i].number_value();
-    if (!std::isfinite(number) || number <= 0) {
-      return InvalidField(kOutOfRange, element, ValueText(values[i]), "a finite number above 0");
-    }
-    if (!seen.insert(number).second) {
-      return InvalidField(kDuplicate, element, ValueText(values[i]), "each number once");
+    HOPSCOPE_RETURN_IF_ERROR(check_element(values[i], element));
+    if (!seen.insert(key(values[i])).second) {
+      return InvalidField(kDuplicate, element, ValueText(values[i]), "each value once");
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckPositiveNumber(const Value& value, absl::string_view field) {
+  if (value.kind_case() != Value::kNumberValue) {
+    return InvalidField(kWrongType, field, ValueText(value), "a number");
+  }
+  const double number = value.number_value();
+  if (!std::isfinite(number) || number <= 0) {
+    return InvalidField(kOutOfRange, field, ValueText(value), "a finite number above 0");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNumber(const ScorerParamRule& rule, const Value& value, absl::string_view field) {
+  if (value.kind_case() != Value::kNumberValue) {
+    return InvalidField(kWrongType, field, ValueText(value), rule.Allowed());
+  }
+  const double number = value.number_value();
+  const bool whole = rule.type != Type::kInteger || number == std::floor(number);
+  // Written so that NaN fails.
+  if (!(number >= rule.min && number <= rule.max) || !whole) {
+    return InvalidField(kOutOfRange, field, ValueText(value), rule.Allowed());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckParam(const ScorerParamRule& rule, const Value& value, absl::string_view field) {
+  switch (rule.type) {
+    case Type::kChoice:
+      return CheckChoice(rule, value, field);
+    case Type::kChoices:
+      return CheckList(
+          rule, value, static_cast<int>(rule.choices.size()), field,
+          [&rule](const Value& one, absl::string_view at) { return CheckChoice(rule, one, at); },
+          [](const Value& one) { return one.string_value(); });
+    case Type::kBool:
+      if (value.kind_case() == Value::kBoolValue) return absl::OkStatus();
+      return InvalidField(kWrongType, field, ValueText(value), rule.Allowed());
+    case Type::kNumber:
+    case Type::kInteger:
+      return CheckNumber(rule, value, field);
+    case Type::kPositiveNumbers:
+      return CheckList(rule, value, rule.max_count, field, CheckPositiveNumber,
+                       [](const Value& one) { return one.number_value(); });
+  }
+  return absl::InternalError("a parameter of no known type");
+}
+
+bool IsList(const ScorerParamRule& rule) {
+  return rule.type == Type::kChoices || rule.type == Type::kPositiveNumbers;
+}
+
+bool SelectsMetrics(const ScorerParamRule& rule) {
+  return rule.type == Type::kChoices && rule.list == List::kSelectsMetrics;
 }
 
 }  // namespace
 
 Value ScorerParamRule::DefaultValue() const {
   Value value;
-  if (type == Type::kChoice) {
-    value.set_string_value(choices.front());
-  } else {
-    for (const double number : default_numbers) {
-      value.mutable_list_value()->add_values()->set_number_value(number);
-    }
+  switch (type) {
+    case Type::kChoice:
+      value.set_string_value(choices.front());
+      break;
+    case Type::kChoices:
+      for (const std::string& choice : default_choices) {
+        value.mutable_list_value()->add_values()->set_string_value(choice);
+      }
+      break;
+    case Type::kBool:
+      value.set_bool_value(default_number != 0);
+      break;
+    case Type::kNumber:
+    case Type::kInteger:
+      value.set_number_value(default_number);
+      break;
+    case Type::kPositiveNumbers:
+      for (const double number : default_numbers) {
+        value.mutable_list_value()->add_values()->set_number_value(number);
+      }
+      break;
   }
   return value;
 }
 
 std::string ScorerParamRule::Allowed() const {
-  return type == Type::kChoice
-             ? absl::StrCat("one of ", absl::StrJoin(choices, ", "))
-             : absl::StrCat("1 to ", max_count, " different finite numbers above 0");
-}
-
-const std::vector<ScorerParamRule>& ScorerParamRules(absl::string_view scorer) {
-  static const auto* const none = new std::vector<ScorerParamRule>;
-  static const auto* const positional_symbolic = new std::vector<ScorerParamRule>{
-      {.name = "taus",
-       .description =
-           "Temperatures of the swap weights softmax(|D_i - D_j| / tau), D the attention "
-           "of the query; one result for each.",
-       .type = Type::kPositiveNumbers,
-       .max_count = 16,
-       .default_numbers = {1e-4}},
-      {.name = "queries",
-       .description = "Slots whose attention is scored: last, the last token.",
-       .choices = {"last"}},
-      {.name = "mode",
-       .description = "What is swapped: tokens, every pair of keys before the query.",
-       .choices = {"tokens"}},
-  };
-  return scorer == "positional_symbolic" ? *positional_symbolic : *none;
+  switch (type) {
+    case Type::kChoice:
+      return absl::StrCat("one of ", absl::StrJoin(choices, ", "));
+    case Type::kChoices:
+      return absl::StrCat("some of ", absl::StrJoin(choices, ", "), ", each once");
+    case Type::kBool:
+      return "true or false";
+    case Type::kNumber:
+      return absl::StrCat("a number from ", min, " to ", max);
+    case Type::kInteger:
+      return absl::StrCat("a whole number from ", min, " to ", max);
+    case Type::kPositiveNumbers:
+      return absl::StrCat("1 to ", max_count, " different finite numbers above 0");
+  }
+  return "";
 }
 
 absl::Status NormalizeScorerParams(absl::string_view field, v1::ScorerSpec* scorer) {
@@ -142,9 +201,7 @@ absl::Status NormalizeScorerParams(absl::string_view field, v1::ScorerSpec* scor
                           IsPrintableUtf8(name) ? path : absl::StrCat(field, ".params"),
                           Quoted(name), allowed);
     }
-    HOPSCOPE_RETURN_IF_ERROR(rule->type == Type::kChoice
-                                 ? CheckChoice(*rule, params.at(name), path)
-                                 : CheckPositiveNumbers(*rule, params.at(name), path));
+    HOPSCOPE_RETURN_IF_ERROR(CheckParam(*rule, params.at(name), path));
   }
   for (const ScorerParamRule& rule : rules) {
     if (given.count(rule.name) == 0) params[rule.name] = rule.DefaultValue();
@@ -157,18 +214,18 @@ bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b) {
   for (const ScorerParamRule& rule : ScorerParamRules(a.name())) {
     const Value& left = a.params().fields().at(rule.name);
     const Value& right = b.params().fields().at(rule.name);
-    if (rule.type == Type::kChoice) {
+    if (!IsList(rule)) {
       if (!MessageDifferencer::Equals(left, right)) return false;
       continue;
     }
-    const auto& numbers = right.list_value().values();
-    const bool common = std::any_of(
-        left.list_value().values().begin(), left.list_value().values().end(),
-        [&numbers](const Value& number) {
-          return std::any_of(numbers.begin(), numbers.end(), [&number](const Value& other) {
-            return other.number_value() == number.number_value();
-          });
-        });
+    const auto& others = right.list_value().values();
+    const bool common =
+        std::any_of(left.list_value().values().begin(), left.list_value().values().end(),
+                    [&others](const Value& one) {
+                      return std::any_of(others.begin(), others.end(), [&one](const Value& other) {
+                        return MessageDifferencer::Equals(one, other);
+                      });
+                    });
     if (!common) return false;
   }
   return true;
@@ -177,12 +234,16 @@ bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b) {
 std::vector<google::protobuf::Struct> ResultParams(const v1::ScorerSpec& scorer) {
   std::vector<google::protobuf::Struct> sets = {scorer.params()};
   for (const ScorerParamRule& rule : ScorerParamRules(scorer.name())) {
-    if (rule.type != Type::kPositiveNumbers) continue;
+    if (!IsList(rule)) continue;
+    if (SelectsMetrics(rule)) {
+      for (google::protobuf::Struct& set : sets) set.mutable_fields()->erase(rule.name);
+      continue;
+    }
     std::vector<google::protobuf::Struct> split;
     for (const google::protobuf::Struct& set : sets) {
-      for (const Value& number : set.fields().at(rule.name).list_value().values()) {
+      for (const Value& one : set.fields().at(rule.name).list_value().values()) {
         split.push_back(set);
-        (*split.back().mutable_fields())[rule.name] = number;
+        (*split.back().mutable_fields())[rule.name] = one;
       }
     }
     sets = std::move(split);

@@ -130,6 +130,9 @@ absl::Status RunScore(const ScoreOptions& options) {
     Sequence sequence;
     sequence.tokens = line.tokens;
     sequence.label = line.label.value_or(-1);
+    sequence.queries = line.queries;
+    sequence.blocks = line.blocks;
+    sequence.needle = line.needle;
     sequences.push_back(std::move(sequence));
   }
 

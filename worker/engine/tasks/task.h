@@ -26,7 +26,9 @@
 #define HOPSCOPE_WORKER_ENGINE_TASKS_TASK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -46,6 +48,10 @@ struct Sequence {
   // (descending). Each reads the next one; the last reads the target slot.
   std::vector<int32_t> path;
   int32_t target = 0;  // slot of the answer; tokens[target] == label
+  // What the user's own sequences may say besides, and tasks where it fits them.
+  std::vector<int32_t> queries;                     // slots whose attention is of interest, rising
+  std::vector<std::pair<int32_t, int32_t>> blocks;  // runs of slots [begin, end), rising
+  std::optional<std::pair<int32_t, int32_t>> needle;  // the slots that hold the answer [begin, end)
 };
 
 class Task {
