@@ -13,6 +13,7 @@
 #include "common/logging.h"
 #include "common/ready_file.h"
 #include "common/rpc/grpc_log.h"
+#include "common/rpc/protobuf_log.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "server/server.h"
@@ -124,6 +125,7 @@ int main(int argc, char** argv) {
   options.lease_duration = *lease;
   hopscope::common::SetUpLogging(*log_options);
   hopscope::common::RouteGrpcLog();
+  hopscope::common::RouteProtobufLog();
 
   // Blocked in every thread, and taken by sigwait below: nothing ever runs in a signal handler.
   sigset_t stop_signals;
