@@ -16,6 +16,17 @@ void Health::Start(Listener listener) {
 
 void Health::SetStore(const absl::Status& status) {
   common::MutexLock lock(&mutex_);
+  if (std::exchange(failed_since_probe_, false) && status.ok()) return;
+  ChangeStore(status);
+}
+
+void Health::StoreFailed(const absl::Status& status) {
+  common::MutexLock lock(&mutex_);
+  failed_since_probe_ = true;
+  ChangeStore(status);
+}
+
+void Health::ChangeStore(const absl::Status& status) {
   if (!status.ok() && store_.ok()) {
     common::Log(spdlog::level::err, "store not usable",
                 {{"reason", common::ErrorReason(status)}, {"error", status}});

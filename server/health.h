@@ -17,8 +17,11 @@ class Health {
 
   // From here on the server answers calls; `listener` is called at once.
   void Start(Listener listener);
-  // The latest about the store; changes are logged.
+  // What a probe of the store found; changes are logged. One that works counts only where nothing
+  // failed since the probe before it: on a full disk there may be room for a probe alone.
   void SetStore(const absl::Status& status);
+  // An operation failed because of the store: it is not usable from now on.
+  void StoreFailed(const absl::Status& status);
   // The server stops: it will not serve again.
   void Drain();
 
@@ -27,6 +30,7 @@ class Health {
 
  private:
   absl::Status CheckLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ChangeStore(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable common::Mutex mutex_;
@@ -34,6 +38,7 @@ class Health {
   bool told_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status store_ ABSL_GUARDED_BY(mutex_);
+  bool failed_since_probe_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hopscope::server

@@ -38,6 +38,22 @@ TEST_F(HealthTest, FollowsTheStoreAndTellsChangesOnce) {
   EXPECT_THAT(told_, ElementsAre(true, false, true));
 }
 
+TEST_F(HealthTest, AnOperationThatFailsCountsAtOnceAndOutweighsAProbeThatWorks) {
+  Start();
+  health_.StoreFailed(absl::UnavailableError("disk is full"));
+  EXPECT_EQ(health_.Check().message(), "disk is full");
+  // Small enough to fit, while everything else fails.
+  for (int i = 0; i < 3; ++i) {
+    health_.SetStore(absl::OkStatus());
+    EXPECT_FALSE(health_.Check().ok());
+    health_.StoreFailed(absl::UnavailableError("disk is full"));
+  }
+  health_.SetStore(absl::OkStatus());
+  health_.SetStore(absl::OkStatus());
+  EXPECT_TRUE(health_.Check().ok());
+  EXPECT_THAT(told_, ElementsAre(true, false, true));
+}
+
 TEST_F(HealthTest, AStoreThatWasNeverUsableIsToldAtTheStart) {
   health_.SetStore(absl::UnavailableError("disk is full"));
   Start();

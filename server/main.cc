@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/command_line.h"
 #include "common/logging.h"
 #include "common/ready_file.h"
 #include "common/rpc/grpc_log.h"
@@ -113,7 +114,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    return ConfigurationError(absl::StrCat(error.what(), "; see hopscope-server --help"));
+    return ConfigurationError(absl::StrCat(hopscope::common::CommandLineErrorText(app, error),
+                                           "; see hopscope-server --help"));
   }
 
   const auto log_options = hopscope::common::ParseLogOptions(log_format, log_level);

@@ -11,6 +11,7 @@
 #include "common/logging.h"
 #include "common/ops/ops_server.h"
 #include "common/rpc/credentials.h"
+#include "common/rpc/grpc_log.h"
 #include "common/rpc/transport.h"
 #include "common/status.h"
 #include "common/version.h"
@@ -33,6 +34,7 @@
 #include "server/state_gauges.h"
 #include "server/store/sqlite_store.h"
 #include "server/ticker.h"
+#include "server/watched_store.h"
 
 namespace hopscope::server {
 namespace {
@@ -90,12 +92,12 @@ struct Server::Impl {
   std::unique_ptr<checkpoint::ModelRoot> models;
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   JobMetrics job_metrics{*registry};
+  Health health;
   std::unique_ptr<store::Store> store;
   jobs::Signals signals;
   std::unique_ptr<jobs::JobService> jobs;
   std::unique_ptr<jobs::Dispatcher> dispatcher;
   std::unique_ptr<rpc::Runtime> runtime;
-  Health health;
   std::unique_ptr<rpc::EvaluationService> evaluation_service;
   std::unique_ptr<rpc::DispatchService> dispatch_service;
   std::unique_ptr<rpc::AdminService> admin_service;
@@ -109,6 +111,7 @@ struct Server::Impl {
   std::unique_ptr<ops::OpsServer> ops_server;
 
   absl::Status OpenStore();
+  void WatchStore(std::unique_ptr<store::Store> opened);
   void MakeServices();
   absl::Status StartGrpc(const common::HostPort& listen);
   absl::Status StartOps();
@@ -119,18 +122,24 @@ struct Server::Impl {
 
 absl::Status Server::Impl::OpenStore() {
   if (options.store != nullptr) {
-    store = std::move(options.store);
+    WatchStore(std::move(options.store));
     return absl::OkStatus();
   }
   if (options.state_dir.empty()) {
     return common::InvalidField("FLAG_MISSING", "--state_dir", "\"\"",
-                                "give the folder that the server keeps its database in");
+                                "give the folder that the server keeps its database in; there is "
+                                "no default where neither $XDG_STATE_HOME nor $HOME is set");
   }
   absl::StatusOr<std::unique_ptr<store::SqliteStore>> opened = store::SqliteStore::Open(
       {.path = absl::StrCat(options.state_dir, "/hopscope.db"), .observer = &job_metrics});
   if (!opened.ok()) return AboutFlag(opened.status(), "--state_dir");
-  store = *std::move(opened);
+  WatchStore(*std::move(opened));
   return absl::OkStatus();
+}
+
+void Server::Impl::WatchStore(std::unique_ptr<store::Store> opened) {
+  store = std::make_unique<WatchedStore>(
+      std::move(opened), [this](const absl::Status& status) { health.StoreFailed(status); });
 }
 
 void Server::Impl::MakeServices() {
@@ -172,7 +181,11 @@ absl::Status Server::Impl::StartGrpc(const common::HostPort& listen) {
   builder.RegisterService(evaluation_service.get());
   builder.RegisterService(dispatch_service.get());
   builder.RegisterService(admin_service.get());
-  grpc_server = builder.BuildAndStart();
+  {
+    // What it says about an address is said below, in our words.
+    const common::GrpcLogSilence silence;
+    grpc_server = builder.BuildAndStart();
+  }
   if (grpc_server == nullptr || port == 0) {
     return common::MakeError(
         absl::StatusCode::kFailedPrecondition, "ADDRESS_IN_USE",

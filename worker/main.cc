@@ -1,10 +1,15 @@
 // hopscope-worker: computes units for a server; and, without one, `inspect` and `score` of a
 // checkpoint.
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "common/checkpoint/model_root.h"
+#include "common/command_line.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "worker/engine/offline/inspect.h"
@@ -41,6 +46,25 @@ constexpr char kScoreDescription[] = R"(Examples:
       --scorers accuracy,positional_symbolic --tau 1e-4 --tau 0.05 --dtype float64 --output scores.json
 
 Scores each head on each line of a tokens file, {"tokens": [3, 14, 15], "label": 92}.)";
+
+// CLI11's help, in whose list of commands each has one line and not its whole description.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::map<std::string, std::string> summaries)
+      : summaries_(std::move(summaries)) {
+    column_width(36);
+  }
+
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::stringstream text;
+    CLI::detail::format_help(text, command->get_name(), summaries_.at(command->get_name()),
+                             get_column_width());
+    return text.str();
+  }
+
+ private:
+  const std::map<std::string, std::string> summaries_;  // by the name of the command
+};
 
 // What both offline commands take.
 template <typename Options>
@@ -84,7 +108,9 @@ int Work(const WorkerFlags& flags) {
 int main(int argc, char** argv) {
   CLI::App app(kDescription, kProgram);
   app.set_version_flag("--version", hopscope::common::VersionText(kProgram));
-  app.get_formatter()->column_width(36);
+  app.formatter(std::make_shared<HelpFormatter>(std::map<std::string, std::string>{
+      {"inspect", "Write a checkpoint's logits, hidden states and attention"},
+      {"score", "Write a checkpoint's scores of attention heads"}}));
   WorkerFlags flags;
   hopscope::link::AddWorkerFlags(&app, &flags);
 
@@ -119,8 +145,12 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {
-    return hopscope::link::ExitWithMessage(kProgram, absl::InvalidArgumentError(error.what()),
-                                           hopscope::link::kExitConfiguration);
+    return hopscope::link::ExitWithMessage(
+        kProgram,
+        absl::InvalidArgumentError(absl::StrCat(hopscope::common::CommandLineErrorText(app, error),
+                                                "; see ", kProgram,
+                                                " --help (commands: inspect, score)")),
+        hopscope::link::kExitConfiguration);
   }
   if (*inspect_command) return RunOffline(hopscope::engine::RunInspect(inspect));
   if (*score_command) return RunOffline(hopscope::engine::RunScore(score));

@@ -1,6 +1,8 @@
 #include "client/cli/app.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <utility>
@@ -16,7 +18,9 @@
 #include "client/cli/error_report.h"
 #include "client/cli/exit_codes.h"
 #include "client/nearest_name.h"
+#include "common/command_line.h"
 #include "common/status.h"
+#include "common/utf8.h"
 #include "common/version.h"
 
 namespace hopscope::cli {
@@ -85,9 +89,29 @@ int UsageError(const std::string& message, const std::string& command, bool json
   return ReportError(status, {.json = json}, console);
 }
 
-}  // namespace
+// What becomes of an exit code where standard output could not be written to its end. That a reader
+// such as `head` had enough is no error, and is not told; everything else is.
+int CheckOutput(int code, const Environment& environment) {
+  environment.console.out->flush();
+  if (environment.console.out->good()) return code;
+  const int cause = environment.out_error ? environment.out_error() : 0;
+  if (cause == EPIPE) return code == kExitOk ? kExitNoReader : code;
+  Console(environment.console)
+      .Message(absl::StrCat("error: cannot write standard output",
+                            cause == 0 ? "" : absl::StrCat(": ", std::strerror(cause))),
+               Console::Tone::kError);
+  return code == kExitOk || code == kExitNoReader ? kExitError : code;
+}
 
-int RunApp(const std::vector<std::string>& arguments, const Environment& environment) {
+int RunCommandLine(const std::vector<std::string>& arguments, const Environment& environment) {
+  // Protobuf carries text alone, and what the command line says ends up in a message.
+  for (const std::string& argument : arguments) {
+    const std::string valid = common::ReplaceInvalidUtf8(argument);
+    if (valid != argument) {
+      return UsageError(absl::StrCat("\"", valid, "\" is not valid UTF-8"), "",
+                        std::count(arguments.begin(), arguments.end(), "--json") > 0, environment);
+    }
+  }
   const std::vector<std::unique_ptr<Command>> commands = MakeCommands();
   CLI::App app("Evaluates how transformers look things up: jobs on a Hopscope server.", "hopscope");
   app.require_subcommand(1);
@@ -141,9 +165,15 @@ int RunApp(const std::vector<std::string>& arguments, const Environment& environ
       *environment.console.err << app.help();
       return kExitUsage;
     }
-    return UsageError(error.what(), typed, asks_json, environment);
+    return UsageError(common::CommandLineErrorText(app, error), typed, asks_json, environment);
   }
   return by_app.at(app.get_subcommands().front())->Run(environment);
+}
+
+}  // namespace
+
+int RunApp(const std::vector<std::string>& arguments, const Environment& environment) {
+  return CheckOutput(RunCommandLine(arguments, environment), environment);
 }
 
 }  // namespace hopscope::cli

@@ -1,6 +1,8 @@
 // The command line as a whole.
+#include <cerrno>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "client/cli/command_test_fixture.h"
 #include "client/cli/exit_codes.h"
@@ -66,6 +68,9 @@ TEST_F(AppTest, WrongCommandLinesAreUsageErrors) {
   EXPECT_EQ(Run({"run", "x.yaml", "--wrokers", "3"}), kExitUsage);
   EXPECT_THAT(err(), HasSubstr("--wrokers"));
   world_.ClearOutput();
+  EXPECT_EQ(Run({"get", "1", "--first", "second"}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("not expected: --first second; see: hopscope get --help"));
+  world_.ClearOutput();
   EXPECT_EQ(Run({"run", "x.yaml", "--workers", "3"}), kExitUsage) << "only with --local";
   EXPECT_EQ(Run({"results", "1", "--gamma", "0.7"}), kExitUsage);
   EXPECT_EQ(Run({"list", "--limit", "0"}), kExitUsage);
@@ -73,9 +78,34 @@ TEST_F(AppTest, WrongCommandLinesAreUsageErrors) {
   EXPECT_EQ(out(), "");
 }
 
+TEST_F(AppTest, BytesThatAreNoTextAreUsageErrorsWhereverTheyStand) {
+  EXPECT_CALL(connection(), GetEvalJob(_)).Times(0);
+  EXPECT_CALL(connection(), ListEvalJobs(_)).Times(0);
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"get", "jobs/\xff"},
+                                                    {"list", "--filter", "label.a=\xc3"},
+                                                    {"list", "--tenant=\xff"},
+                                                    {"\xff"}}) {
+    world_.ClearOutput();
+    EXPECT_EQ(Run(arguments), kExitUsage);
+    EXPECT_THAT(err(), AllOf(HasSubstr("\xef\xbf\xbd"), HasSubstr("is not valid UTF-8")));
+  }
+}
+
 TEST_F(AppTest, WrongCommandLinesAreToldAsJsonToo) {
   EXPECT_EQ(Run({"get", "--json"}), kExitUsage);
   EXPECT_EQ(nlohmann::json::parse(out())["error"]["reason"], "BAD_COMMAND_LINE");
+}
+
+TEST_F(AppTest, OutputThatCannotBeWrittenIsAnErrorOfEveryCommand) {
+  world_.environment().out_error = [] { return ENOSPC; };
+  world_.out_stream().setstate(std::ios::badbit);
+  ServeJob(v1::EvalJob::STATE_SUCCEEDED);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--help"}, {"--version"}, {"get", "1"}}) {
+    world_.ClearOutput();
+    EXPECT_EQ(Run(arguments), kExitError);
+    EXPECT_EQ(err(), "error: cannot write standard output: No space left on device\n");
+  }
 }
 
 TEST_F(AppTest, ServerIsTheOptionElseTheVariableElseTheDefault) {

@@ -20,6 +20,8 @@ namespace hopscope::cli {
 // Pointers must outlive the commands.
 struct Environment {
   ConsoleOptions console;
+  // errno of the first write to console.out that failed; 0, or an empty function: not known.
+  std::function<int()> out_error;
   // Columns of standard output; empty, or 0: it is no terminal.
   std::function<int()> out_columns;
   // The value of a variable; empty where it is not set.

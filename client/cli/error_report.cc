@@ -50,7 +50,7 @@ std::string ErrorText(const absl::Status& status, const std::string& server) {
 
 ExitCode ReportError(const absl::Status& status, const ErrorContext& context, Console& console) {
   const ExitCode code = ExitCodeOf(status);
-  if (code == kExitInterrupted) return code;
+  if (code == kExitInterrupted || common::ErrorReason(status) == kOutputLost) return code;
   if (context.json) console.PrintLine(ErrorJson(status));
   console.Message(ErrorText(status, context.server), Console::Tone::kError);
   return code;

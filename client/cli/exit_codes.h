@@ -3,6 +3,7 @@
 #define HOPSCOPE_CLIENT_CLI_EXIT_CODES_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "hopscope/v1/evaluation.pb.h"
 
 namespace hopscope::cli {
@@ -24,9 +25,17 @@ enum ExitCode : int {
   kExitUnavailable = 6,
   // Ctrl-C ended the command, as shells count it.
   kExitInterrupted = 130,
+  // Whoever read standard output went away before the end, as shells count SIGPIPE.
+  kExitNoReader = 141,
 };
 
+// By its code; where it is about a field of the spec, a flag or an input file: kExitUsage.
 ExitCode ExitCodeOf(const absl::Status& status);
+
+// Why a command stops whose standard output cannot be written any more. RunApp says so at the end,
+// once for all commands; ReportError does not.
+inline constexpr absl::string_view kOutputLost = "OUTPUT_LOST";
+absl::Status OutputLostError();
 
 // `state` is a final one.
 ExitCode ExitCodeOf(v1::EvalJob::State state);

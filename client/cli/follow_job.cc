@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cli/exit_codes.h"
 #include "client/job_state.h"
 #include "common/mutex.h"
 
@@ -119,7 +120,7 @@ absl::StatusOr<v1::EvalJob::State> ReadEvents(client::EventReader& reader, const
     absl::StatusOr<std::optional<v1::EvalEvent>> event = reader.Next();
     if (!event.ok()) return event.status();
     if (!event->has_value()) break;
-    if (!companion.Show(**event)) return absl::CancelledError("standard output was closed");
+    if (!companion.Show(**event)) return OutputLostError();
     if ((*event)->has_job_finished()) last = (*event)->job_finished().state();
   }
   if (last.has_value()) return *last;

@@ -26,8 +26,8 @@ struct FollowOptions {
 };
 
 // Shows the events of a job until it has ended, and returns its last state. Errors: of the
-// connection; CANCELLED after the interrupt that leaves, and where the view says that nobody reads
-// it any more.
+// connection; CANCELLED after the interrupt that leaves, OutputLostError where the view can be
+// shown no more.
 absl::StatusOr<v1::EvalJob::State> FollowJob(const client::Client& client, const v1::EvalJob& job,
                                              ProgressView& view, Console& console,
                                              CommandInterrupts& interrupts,

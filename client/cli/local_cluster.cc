@@ -1,11 +1,6 @@
 #include "client/cli/local_cluster.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cli/child_process.h"
+#include "client/cli/temporary_folder.h"
 #include "common/mutex.h"
 #include "common/status.h"
 #include "nlohmann/json.hpp"
@@ -27,34 +23,6 @@ namespace {
 constexpr absl::Duration kReadyPollInterval = absl::Milliseconds(20);
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(200);
 constexpr int kLogLines = 10;
-
-// A folder of its own that is gone with it.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make() {
-    std::error_code error;
-    std::filesystem::path parent = std::filesystem::temp_directory_path(error);
-    if (error) parent = "/tmp";
-    std::string path = (parent / "hopscope-local-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) {
-      return common::MakeError(absl::StatusCode::kFailedPrecondition, "NO_TEMPORARY_FOLDER",
-                               absl::StrCat(path, ": ", std::strerror(errno)));
-    }
-    return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(path));
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string File(absl::string_view name) const { return absl::StrCat(path_, "/", name); }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  const std::string path_;
-};
 
 // The object that a ready file holds; nothing where it is not there or not complete.
 std::optional<nlohmann::json> ReadReadyFile(const std::string& path) {
@@ -244,7 +212,8 @@ class RunningCluster : public LocalCluster {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalCluster>> StartLocalCluster(LocalClusterOptions options) {
-  HOPSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<TemporaryFolder> folder, TemporaryFolder::Make());
+  HOPSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<TemporaryFolder> folder,
+                            TemporaryFolder::Make("hopscope-local"));
   auto cluster = std::make_unique<RunningCluster>(std::move(options), std::move(folder));
   HOPSCOPE_RETURN_IF_ERROR(cluster->Start());
   return cluster;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,9 +17,12 @@
 #include "client/cli/app.h"
 #include "client/cli/child_process.h"
 #include "client/cli/environment.h"
+#include "client/cli/file_output.h"
 #include "client/cli/interrupts.h"
 #include "client/cli/local_cluster.h"
 #include "client/connect.h"
+#include "common/logging.h"
+#include "common/rpc/protobuf_log.h"
 
 namespace {
 
@@ -43,13 +47,19 @@ int main(int argc, char** argv) {
   }
   // A reader that goes away is noticed by the write.
   signal(SIGPIPE, SIG_IGN);
+  // What goes wrong is reported by the commands; the log is for what libraries have to say.
+  hopscope::common::SetUpLogging({.level = spdlog::level::warn});
+  hopscope::common::RouteProtobufLog();
   // First of all threads.
   const std::unique_ptr<hopscope::cli::Interrupts> interrupts =
       hopscope::cli::MakeSignalInterrupts();
 
   const bool terminal = isatty(STDERR_FILENO) != 0 && Variable("TERM") != "dumb";
+  hopscope::cli::FileOutput output(STDOUT_FILENO);
+  std::ostream out(&output);
   hopscope::cli::Environment environment;
-  environment.console.out = &std::cout;
+  environment.console.out = &out;
+  environment.out_error = [&output] { return output.error(); };
   environment.console.err = &std::cerr;
   environment.console.err_is_terminal = terminal;
   environment.console.color = terminal && Variable("NO_COLOR").empty();

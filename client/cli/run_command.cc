@@ -35,7 +35,8 @@ class RunCommand : public Command {
         "saved.\n"
         "The second leaves at once: a job on a server of its own then stops, one elsewhere goes "
         "on\n"
-        "unless the first one has cancelled it.\n",
+        "unless the first one has cancelled it. The same holds where standard output cannot be "
+        "written.\n",
         kJobExitCodes);
   }
   bool json() const override { return common_.json; }
@@ -99,16 +100,25 @@ class RunCommand : public Command {
       state = FollowJob(*client, *job, *view, session.console(), session.interrupts(), options);
     }
     if (!state.ok()) {
-      if (absl::IsCancelled(state.status()) && !local_.local) {
-        session.console().Message(
-            absl::StrCat("left; follow it with: hopscope watch ", job->name()));
-      }
+      TellWhatBecomesOf(job->name(), state.status(), session.console());
       return session.Fail(state.status());
     }
     const absl::Status shown = ShowResults(*client, job->name(), results_, /*quiet=*/session.json(),
                                            std::move(writer), session);
     if (!shown.ok()) return session.Fail(shown);
     return ExitCodeOf(*state);
+  }
+
+  // Where the command leaves a job that has not ended.
+  void TellWhatBecomesOf(const std::string& job, const absl::Status& why, Console& console) const {
+    const bool output_lost = common::ErrorReason(why) == kOutputLost;
+    if (!output_lost && !absl::IsCancelled(why)) return;
+    if (!local_.local) {
+      console.Message(absl::StrCat(output_lost ? absl::StrCat(job, " goes on") : "left",
+                                   "; follow it with: hopscope watch ", job));
+    } else if (output_lost) {
+      console.Message(absl::StrCat(job, " ends here, with the local server that it ran on"));
+    }
   }
 
   std::string spec_path_;

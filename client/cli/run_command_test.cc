@@ -1,4 +1,5 @@
 // hopscope run.
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -20,6 +21,7 @@ namespace {
 using ::testing::_;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Return;
 
 using RunCommandTest = CommandTest;
@@ -85,6 +87,38 @@ TEST_F(RunCommandTest, RunWithJsonPrintsEventsAlone) {
   ASSERT_EQ(events.size(), 3u);
   EXPECT_TRUE(events[2].contains("jobFinished"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "out" / "results.json"));
+}
+
+TEST_F(RunCommandTest, AReaderThatGoesAwayEndsTheCommandAndNotTheJob) {
+  world_.environment().out_error = [] { return EPIPE; };
+  for (const char* command : {"run", "watch"}) {
+    world_.NewConnection();
+    world_.ClearOutput();
+    ServeJob(v1::EvalJob::STATE_SUCCEEDED);
+    EXPECT_CALL(connection(), CancelEvalJob(_)).Times(0);
+    world_.out_stream().setstate(std::ios::badbit);
+    const bool run = std::string(command) == "run";
+    EXPECT_EQ(Run({command, run ? Path("spec.yaml") : "1", "--json"}), kExitNoReader);
+    EXPECT_THAT(err(), Not(HasSubstr("error")));
+    if (run) EXPECT_THAT(err(), HasSubstr("jobs/1 goes on; follow it with: hopscope watch jobs/1"));
+  }
+}
+
+TEST_F(RunCommandTest, AReaderThatGoesAwayDoesNotHideHowTheJobEnded) {
+  world_.environment().out_error = [] { return EPIPE; };
+  ServeJob(v1::EvalJob::STATE_FAILED);
+  world_.out_stream().setstate(std::ios::badbit);
+  EXPECT_EQ(Run({"run", Path("spec.yaml")}), kExitJobFailed);
+}
+
+TEST_F(RunCommandTest, EventsThatCannotBeWrittenAreAnError) {
+  world_.environment().out_error = [] { return ENOSPC; };
+  ServeJob(v1::EvalJob::STATE_SUCCEEDED);
+  EXPECT_CALL(connection(), CancelEvalJob(_)).Times(0);
+  world_.out_stream().setstate(std::ios::badbit);
+  EXPECT_EQ(Run({"run", Path("spec.yaml"), "--json"}), kExitError);
+  EXPECT_THAT(err(), AllOf(HasSubstr("error: cannot write standard output: No space left"),
+                           HasSubstr("hopscope watch jobs/1")));
 }
 
 TEST_F(RunCommandTest, RunRefusesAnOutputThatCannotBeWrittenBeforeItSubmits) {

@@ -81,6 +81,13 @@ void Session::TellOfRetry(const client::RetryNotice& notice) {
     if (last_notice_.has_value() && now < *last_notice_ + kNoticeInterval) return;
     last_notice_ = now;
   }
+  // A server that answers says itself what is wrong with it.
+  if (common::GetErrorInfo(notice.error).has_value()) {
+    console_.Message(absl::StrCat("the server at ", server_,
+                                  " is not ready: ", notice.error.message(), "; trying again"),
+                     Console::Tone::kWarning);
+    return;
+  }
   const absl::string_view what =
       notice.method == "WatchEvalJob" ? "lost the connection to " : "no answer from ";
   console_.Message(absl::StrCat(what, server_, "; trying again"), Console::Tone::kWarning);

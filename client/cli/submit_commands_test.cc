@@ -32,7 +32,8 @@ TEST_F(SubmitCommandsTest, BadSpecsAreRefusedWithTheirPlace) {
     EXPECT_EQ(error["field"], "spec.tasks[0].hop");
     EXPECT_EQ(error["line"], "3");
   }
-  EXPECT_EQ(Run({"run", Path("missing.yaml")}), kExitError);
+  EXPECT_EQ(Run({"run", Path("missing.yaml")}), kExitUsage);
+  EXPECT_EQ(Run({"run", Path("")}), kExitUsage) << "a folder";
 }
 
 TEST_F(SubmitCommandsTest, ErrorsOfTheServerAreLocatedInTheSpec) {
@@ -47,6 +48,17 @@ TEST_F(SubmitCommandsTest, ErrorsOfTheServerAreLocatedInTheSpec) {
                 HasSubstr("spec.yaml:3:30: spec.tasks[0].hops[1]: 9 is not allowed; use 1 to 4"))
         << command;
     EXPECT_EQ(nlohmann::json::parse(out())["error"]["field"], "spec.tasks[0].hops[1]");
+  }
+}
+
+TEST_F(SubmitCommandsTest, ASpecIsWrongWhateverTheCodeOfItsError) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kNotFound, absl::StatusCode::kFailedPrecondition}) {
+    world_.NewConnection();
+    EXPECT_CALL(connection(), CreateEvalJob(_))
+        .WillOnce(Return(common::MakeError(code, "CHECKPOINT_NOT_FOUND", "no such checkpoint",
+                                           {{"field", "spec.tasks[0].checkpoints[0]"}})));
+    EXPECT_EQ(Run({"submit", Path("spec.yaml")}), kExitUsage);
   }
 }
 

@@ -20,7 +20,8 @@ inline constexpr char kJobExitCodes[] =
     "  4    the job succeeded in part: some of its cells failed\n"
     "  5    the job was cancelled\n"
     "  6    the server cannot be reached\n"
-    "  130  Ctrl-C ended the command before the job's end\n";
+    "  130  Ctrl-C ended the command before the job's end\n"
+    "  141  whoever read standard output went away; the job goes on, unless --local ran it\n";
 
 // JSON where it was asked for, a bar on a terminal, lines elsewhere.
 std::unique_ptr<ProgressView> MakeProgressView(bool json, Console* console,

@@ -9,6 +9,15 @@ namespace hopscope::common {
 // first call.
 void RouteGrpcLog();
 
+// While it lives, what gRPC logs on this thread is dropped.
+class GrpcLogSilence {
+ public:
+  GrpcLogSilence();
+  ~GrpcLogSilence();
+  GrpcLogSilence(const GrpcLogSilence&) = delete;
+  GrpcLogSilence& operator=(const GrpcLogSilence&) = delete;
+};
+
 }  // namespace hopscope::common
 
 #endif  // HOPSCOPE_COMMON_RPC_GRPC_LOG_H_

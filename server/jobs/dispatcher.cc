@@ -107,10 +107,18 @@ absl::Status Dispatcher::Write(
     absl::string_view operation,
     absl::FunctionRef<absl::Status(store::Transaction&, Effects&, absl::Time)> body) {
   Effects effects(signals_, &progress_, options_.observer);
-  HOPSCOPE_RETURN_IF_ERROR(store_->Write(operation, [&](store::Transaction& transaction) {
+  const absl::Status status = store_->Write(operation, [&](store::Transaction& transaction) {
     effects.Reset();
     return body(transaction, effects, StoreNow(*clock_));
-  }));
+  });
+  if (!status.ok()) {
+    if (absl::IsUnavailable(status) || absl::IsDataLoss(status)) {
+      // Whatever call it was: heartbeats may have met the same, and could renew nothing.
+      common::MutexLock lock(&mutex_);
+      no_expiry_before_ = clock_->Now() + options_.lease_duration;
+    }
+    return status;
+  }
   effects.Raise();
   return absl::OkStatus();
 }
@@ -247,12 +255,7 @@ absl::Status Dispatcher::Tick() {
     common::MutexLock lock(&mutex_);
     may_expire = clock_->Now() >= no_expiry_before_;
   }
-  const absl::Status status = ApplyTime(may_expire);
-  if (!status.ok()) {
-    common::MutexLock lock(&mutex_);
-    no_expiry_before_ = clock_->Now() + options_.lease_duration;
-  }
-  return status;
+  return ApplyTime(may_expire);
 }
 
 absl::Status Dispatcher::ApplyTime(bool may_expire) {

@@ -85,6 +85,29 @@ TEST_F(FaultsTest, LeasesOutliveAnOutage) {
   EXPECT_FALSE(worker.Heartbeat().ok());
 }
 
+// A full disk fails what writes, and a Tick with nothing to end writes nothing.
+TEST_F(FaultsTest, AnOutageThatOnlyHeartbeatsMeetEndsNoLease) {
+  Create(SmallSpec());
+  FakeWorker worker(dispatcher_.get(), "workers/a");
+  clock_.Advance(kLease);
+  ASSERT_TRUE(worker.Heartbeat().ok());
+  ASSERT_TRUE(dispatcher_->Tick().ok());
+  const v1::UnitLease lease = worker.LeaseOne();
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(kLease / 4);
+    failing_.SetFault(FailingStore::Fault::kBefore);
+    EXPECT_TRUE(absl::IsUnavailable(worker.Heartbeat({lease}).status()));
+    failing_.SetFault(FailingStore::Fault::kNone);
+    ASSERT_TRUE(dispatcher_->Tick().ok());
+  }
+  clock_.Advance(kLease / 2);
+  ASSERT_TRUE(dispatcher_->Tick().ok()) << "past the lease's end, before the worker tries again";
+  const auto answer = worker.Heartbeat({lease});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->response.cancelled_attempt_ids(), IsEmpty());
+  EXPECT_EQ(worker.Complete(lease).value(), Response::DISPOSITION_APPLIED);
+}
+
 TEST_F(FaultsTest, ARequestWhoseAnswerWasLostMayBeRepeated) {
   failing_.SetFault(FailingStore::Fault::kAfter);
   EXPECT_EQ(TryCreate(SmallSpec(), "id").status().code(), absl::StatusCode::kUnavailable);

@@ -49,6 +49,9 @@ class Planner {
     }
     HOPSCOPE_RETURN_IF_ERROR(CheckCellCount());
     for (int task = 0; task < spec.tasks_size(); ++task) {
+      HOPSCOPE_RETURN_IF_ERROR(OpenCheckpoints(task));
+    }
+    for (int task = 0; task < spec.tasks_size(); ++task) {
       for (const int32_t checkpoint : checkpoints_of_task_[task]) {
         HOPSCOPE_RETURN_IF_ERROR(CheckCellsAreNew(task, checkpoint));
         AddCells(task, checkpoint);
@@ -62,23 +65,42 @@ class Planner {
   }
 
  private:
-  // Finds the checkpoints of a task entry and checks them against it.
+  // A checkpoint of a task entry, and which of the entry's names or globs it is from.
+  struct NamedCheckpoint {
+    std::string name;
+    int entry = 0;
+  };
+
+  static std::string CheckpointField(int task, int entry) {
+    return absl::StrCat("spec.tasks[", task, "].checkpoints[", entry, "]");
+  }
+
+  // Finds the names of a task entry's checkpoints, each once.
   absl::Status ResolveTask(int task) {
     const v1::TaskSpec& entry = plan_.job.spec.tasks(task);
-    std::vector<int32_t>& checkpoints = checkpoints_of_task_.emplace_back();
-    absl::flat_hash_set<int32_t> seen;
+    std::vector<NamedCheckpoint>& found = names_of_task_.emplace_back();
+    absl::flat_hash_set<std::string> seen;
     for (int i = 0; i < entry.checkpoints_size(); ++i) {
-      const std::string field = absl::StrCat("spec.tasks[", task, "].checkpoints[", i, "]");
-      const absl::StatusOr<std::vector<std::string>> names = models_.Resolve(entry.checkpoints(i));
-      if (!names.ok()) return AtField(names.status(), field);
-      for (const std::string& name : *names) {
-        const absl::StatusOr<int32_t> checkpoint = OpenOnce(name);
-        if (!checkpoint.ok()) return AtField(checkpoint.status(), field);
-        if (!seen.insert(*checkpoint).second) continue;
-        HOPSCOPE_RETURN_IF_ERROR(CheckVocabulary(entry, *checkpoint, field));
-        HOPSCOPE_RETURN_IF_ERROR(CheckLength(entry, task, *checkpoint));
-        checkpoints.push_back(*checkpoint);
+      absl::StatusOr<std::vector<std::string>> names = models_.Resolve(entry.checkpoints(i));
+      if (!names.ok()) return AtField(names.status(), CheckpointField(task, i));
+      for (std::string& name : *names) {
+        if (seen.insert(name).second) found.push_back({.name = std::move(name), .entry = i});
       }
+    }
+    return absl::OkStatus();
+  }
+
+  // Opens them, and checks them against the entry.
+  absl::Status OpenCheckpoints(int task) {
+    const v1::TaskSpec& entry = plan_.job.spec.tasks(task);
+    std::vector<int32_t>& checkpoints = checkpoints_of_task_.emplace_back();
+    for (const NamedCheckpoint& named : names_of_task_[task]) {
+      const std::string field = CheckpointField(task, named.entry);
+      const absl::StatusOr<int32_t> checkpoint = OpenOnce(named.name);
+      if (!checkpoint.ok()) return AtField(checkpoint.status(), field);
+      HOPSCOPE_RETURN_IF_ERROR(CheckVocabulary(entry, *checkpoint, field));
+      HOPSCOPE_RETURN_IF_ERROR(CheckLength(entry, task, *checkpoint));
+      checkpoints.push_back(*checkpoint);
     }
     return absl::OkStatus();
   }
@@ -149,13 +171,13 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // Before there are any, so that a huge matrix costs nothing.
+  // Before there are any, and before a checkpoint is opened, so that a huge matrix costs nothing.
   absl::Status CheckCellCount() const {
     const v1::EvalJobSpec& spec = plan_.job.spec;
     double cells = 0;
     for (int task = 0; task < spec.tasks_size(); ++task) {
       const v1::TaskSpec& entry = spec.tasks(task);
-      cells += static_cast<double>(checkpoints_of_task_[task].size()) * entry.hops_size() *
+      cells += static_cast<double>(names_of_task_[task].size()) * entry.hops_size() *
                entry.added_tokens_size() * spec.seeds_size();
     }
     if (cells > static_cast<double>(limits_.max_cells_per_job())) {
@@ -248,6 +270,7 @@ class Planner {
   Plan plan_;
   std::vector<OpenedCheckpoint> opened_;
   absl::flat_hash_map<std::string, int32_t> positions_;  // in the plan, by name
+  std::vector<std::vector<NamedCheckpoint>> names_of_task_;
   std::vector<std::vector<int32_t>> checkpoints_of_task_;
   absl::flat_hash_map<CellKey, int> task_of_cell_;
   absl::flat_hash_set<std::pair<std::string, int32_t>> warned_;  // task, checkpoint

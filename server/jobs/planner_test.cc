@@ -305,6 +305,21 @@ TEST_F(PlannerTest, WhatCannotBePlannedNamesItsField) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("137"));
 }
 
+// Nothing of what a glob stands for is opened, let alone read for its digest, before it is known to
+// be few enough.
+TEST_F(PlannerTest, AGlobOfTooManyCheckpointsIsRefusedBeforeAnyIsOpened) {
+  for (int i = 0; i < 300; ++i) {
+    folder_.Write(absl::StrCat("many/step-", i, "/config.json"), "no checkpoint");
+  }
+  const v1::EvalJobSpec spec = Spec({"number", "many/*"});
+  absl::Status status = Make(spec).status();
+  EXPECT_NE(common::ErrorReason(status), "LIMIT_EXCEEDED") << "they cannot be opened: " << status;
+  limits_.set_max_cells_per_job(300);
+  status = Make(spec).status();
+  EXPECT_EQ(common::ErrorReason(status), "LIMIT_EXCEEDED");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("301 cells"));
+}
+
 TEST_F(PlannerTest, TooManyCellsOrUnitsAreRefused) {
   v1::EvalJobSpec spec = Spec({"series/*"});
   limits_.set_max_cells_per_job(3);

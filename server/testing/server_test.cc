@@ -102,6 +102,19 @@ TEST_F(LifecycleTest, AStoreThatFailsTurnsHealthOffAndOnAgain) {
   EXPECT_TRUE(TryCreate(SpecWithCells(1)).ok());
 }
 
+TEST_F(LifecycleTest, AnOperationThatFailsTurnsHealthOffWithoutWaitingForAProbe) {
+  options_.probe_interval = absl::Hours(1);
+  StartServer();
+  store_->Fail(
+      common::MakeError(absl::StatusCode::kUnavailable, "STORE_UNAVAILABLE", "disk is full"));
+  const absl::Status refused = TryCreate(SpecWithCells(1)).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ErrorReason(refused), "STORE_UNAVAILABLE");
+  EXPECT_EQ(Health(""), 2);
+  EXPECT_EQ(Health("hopscope.v1.DispatchService"), 2);
+  EXPECT_EQ(Http("/readyz"), 503);
+}
+
 TEST_F(LifecycleTest, ReflectionCanBeSwitchedOff) {
   const std::string method = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
   std::string response;

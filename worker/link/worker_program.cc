@@ -18,6 +18,7 @@
 #include "common/ops/ops_server.h"
 #include "common/ready_file.h"
 #include "common/rpc/grpc_log.h"
+#include "common/rpc/protobuf_log.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "worker/link/grpc_dispatch_stub.h"
@@ -98,6 +99,7 @@ int RunWorkerProgram(absl::string_view program, const WorkerFlags& flags,
   if (!settings.ok()) return ExitWithMessage(program, settings.status(), kExitConfiguration);
   common::SetUpLogging(settings->log);
   common::RouteGrpcLog();
+  common::RouteProtobufLog();
   TerminationSignals::Block();
   signal(SIGPIPE, SIG_IGN);
   StopSwitch stop;

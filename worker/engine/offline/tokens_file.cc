@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/strict_json.h"
 #include "common/status.h"
@@ -15,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr absl::string_view kReason = "TOKENS_FILE_INVALID";
+constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // An object, arrays in it, and pairs in those.
 constexpr int kMaxDepth = 4;
@@ -133,6 +135,8 @@ absl::StatusOr<std::vector<TokensLine>> ReadTokens(std::istream& file, absl::str
     if (number > limits.max_lines) {
       return Invalid(absl::StrCat(where, ": more than ", limits.max_lines, " lines"));
     }
+    // Editors of some systems begin UTF-8 files with a byte order mark, which is no JSON.
+    if (number == 1 && absl::StartsWith(text, kByteOrderMark)) text.erase(0, kByteOrderMark.size());
     if (absl::StripAsciiWhitespace(text).empty()) continue;
     absl::StatusOr<TokensLine> line = ParseTokensLine(text, number, limits);
     if (!line.ok()) return common::Annotate(line.status(), where);

@@ -92,6 +92,13 @@ TEST(TokensFileTest, BlankLinesAreSkippedAndCounted) {
   EXPECT_EQ((*lines)[1].number, 4);
 }
 
+TEST(TokensFileTest, AByteOrderMarkAtTheStartIsNoPartOfTheFirstLine) {
+  const auto lines = Read("\xef\xbb\xbf{\"tokens\":[1]}\n{\"tokens\":[2]}\n");
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_EQ(lines->size(), 2u);
+  EXPECT_FALSE(Read("{\"tokens\":[1]}\n\xef\xbb\xbf{\"tokens\":[2]}\n").ok()) << "elsewhere";
+}
+
 TEST(TokensFileTest, ErrorsNameTheLine) {
   EXPECT_THAT(Read("{\"tokens\":[1]}\n\n{\"tokens\":[-2]}\n").status().message(),
               HasSubstr("file.jsonl:3: "));
