@@ -22,6 +22,7 @@ bool SameMetric(const v1::ScoreMoments& a, const v1::ScoreMoments& b) {
   return a.scorer() == b.scorer() && a.metric() == b.metric() && a.steps() == b.steps() &&
          a.layers() == b.layers() && a.heads() == b.heads() && a.planes() == b.planes() &&
          a.mean_size() == b.mean_size() &&
+         std::equal(a.flags().begin(), a.flags().end(), b.flags().begin(), b.flags().end()) &&
          google::protobuf::util::MessageDifferencer::Equals(a.params(), b.params());
 }
 
@@ -126,6 +127,7 @@ std::vector<v1::HeadScores> SummariseHeads(const v1::UnitResult& merge, const v1
     out.set_layers(score.layers());
     out.set_heads(score.heads());
     out.set_planes(score.planes());
+    *out.mutable_flags() = score.flags();
     for (int i = 0; i < score.mean_size(); ++i) {
       const int64_t count = score.count(i);
       const auto n = static_cast<double>(count);
