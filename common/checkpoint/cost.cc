@@ -31,8 +31,9 @@ double ForwardFlops(const Architecture& arch, int64_t tokens, Outputs outputs) {
   const auto layer_flops = [&](double queries) {
     return 2 * (layer.key_value * all + layer.query_and_mlp * queries) + pair * queries * all;
   };
+  const double rows = outputs == Outputs::kEveryPosition ? all : 1;
   const double head =
-      2 * static_cast<double>(arch.d_model) * static_cast<double>(arch.vocab_size) * queried;
+      2 * static_cast<double>(arch.d_model) * static_cast<double>(arch.vocab_size) * rows;
   return static_cast<double>(arch.layers - 1) * layer_flops(all) + layer_flops(queried) + head;
 }
 

@@ -14,6 +14,8 @@ namespace hopscope::checkpoint {
 // Which positions have their logits computed.
 enum class Outputs {
   kEveryPosition,
+  // Every position of every layer, but one row of logits: what scores of several queries need.
+  kEveryQuery,
   // Only the last: its query, attention row, output projection and MLP in the last layer, and one
   // row of logits. The last layer's keys and values are still needed for every position.
   kLastPosition,

@@ -1,6 +1,7 @@
 #include "common/spec/catalog.h"
 
 #include <initializer_list>
+#include <set>
 #include <string>
 
 #include "common/spec/scorer_params.h"
@@ -70,12 +71,21 @@ const std::vector<v1::ScorerCapability>& Scorers() {
              "the last token (the lowest id on ties). Part of every cell's result, asked for or "
              "not.",
              {"correct"}),
-      Scorer("positional_symbolic",
-             "Positional and symbolic score of every head (arXiv 2605.31558, App. D): how far its "
-             "attention stays with the slot, or goes along with the content, when two keys are "
-             "swapped; over all swaps, weighted towards those that matter. self_mass is the "
-             "attention that the query pays to itself, which the two scores leave out.",
-             {"positional", "symbolic", "self_mass"}),
+      Scorer(
+          "positional_symbolic",
+          "Positional and symbolic score of every head (arXiv 2605.31558, App. D): how far its "
+          "attention stays with the slot, or goes along with the content, when two keys are "
+          "swapped; over all swaps, weighted towards those that matter. self_mass is the "
+          "attention that the query pays to itself, which the two scores leave out. On request, "
+          "of the same swaps: the two scores with the uniform attention subtracted (*_centred), "
+          "the attention on what is swapped (swapped_mass) and how unequal it is (contrast), "
+          "both needed for a label, and how many keys or blocks there were (keys); and of single "
+          "keys, the exclusion principle (arXiv 2511.11579, Theorem 1): the variance of their "
+          "logits, its bound, which is 0 only for a head that is both (exclusion_rhs), and the "
+          "difference (exclusion_slack).",
+          {"positional", "symbolic", "self_mass", "positional_centred", "symbolic_centred",
+           "swapped_mass", "contrast", "exclusion_rhs", "logit_variance", "exclusion_slack",
+           "keys"}),
   };
   return *scorers;
 }
@@ -83,6 +93,22 @@ const std::vector<v1::ScorerCapability>& Scorers() {
 const v1::TaskCapability* FindTask(absl::string_view name) { return Find(Tasks(), name); }
 
 const v1::ScorerCapability* FindScorer(absl::string_view name) { return Find(Scorers(), name); }
+
+std::vector<std::string> ResultMetrics(const v1::ScorerSpec& scorer) {
+  const v1::ScorerCapability* known = FindScorer(scorer.name());
+  if (known == nullptr) return {};
+  std::vector<std::string> metrics(known->metrics().begin(), known->metrics().end());
+  for (const ScorerParamRule& rule : ScorerParamRules(scorer.name())) {
+    if (rule.list != ScorerParamRule::List::kSelectsMetrics) continue;
+    std::set<std::string> selected;
+    for (const auto& value : scorer.params().fields().at(rule.name).list_value().values()) {
+      selected.insert(value.string_value());
+    }
+    std::erase_if(metrics,
+                  [&selected](const std::string& one) { return selected.count(one) == 0; });
+  }
+  return metrics;
+}
 
 const v1::Limits& DefaultLimits() {
   static const auto* const limits = [] {

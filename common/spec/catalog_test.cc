@@ -37,15 +37,24 @@ TEST(CatalogTest, HasTheScorersWithTheirParameters) {
   EXPECT_THAT(accuracy->metrics(), ElementsAre("correct"));
   const v1::ScorerCapability* scores = FindScorer("positional_symbolic");
   ASSERT_NE(scores, nullptr);
-  EXPECT_THAT(scores->metrics(), ElementsAre("positional", "symbolic", "self_mass"));
-  ASSERT_EQ(scores->params_size(), 3);
+  EXPECT_THAT(scores->metrics(),
+              ElementsAre("positional", "symbolic", "self_mass", "positional_centred",
+                          "symbolic_centred", "swapped_mass", "contrast", "exclusion_rhs",
+                          "logit_variance", "exclusion_slack", "keys"));
+  ASSERT_EQ(scores->params_size(), 6);
   EXPECT_EQ(scores->params(0).name(), "taus");
   ASSERT_EQ(scores->params(0).default_value().list_value().values_size(), 1);
   EXPECT_EQ(scores->params(0).default_value().list_value().values(0).number_value(), 1e-4);
   EXPECT_EQ(scores->params(1).name(), "queries");
   EXPECT_EQ(scores->params(1).default_value().string_value(), "last");
   EXPECT_EQ(scores->params(2).name(), "mode");
-  EXPECT_EQ(scores->params(2).default_value().string_value(), "tokens");
+  EXPECT_EQ(scores->params(2).default_value().string_value(), "auto");
+  EXPECT_EQ(scores->params(3).name(), "blocks");
+  EXPECT_EQ(scores->params(3).default_value().number_value(), 16);
+  EXPECT_EQ(scores->params(4).name(), "eps");
+  EXPECT_EQ(scores->params(4).default_value().number_value(), 0);
+  EXPECT_EQ(scores->params(5).name(), "metrics");
+  EXPECT_EQ(scores->params(5).default_value().list_value().values_size(), 3);
   EXPECT_EQ(FindScorer("accurracy"), nullptr);
 }
 

@@ -130,6 +130,11 @@ bool IsList(const ScorerParamRule& rule) {
   return rule.type == Type::kChoices || rule.type == Type::kPositiveNumbers;
 }
 
+bool IsIdle(const ScorerParamRule& rule, const google::protobuf::Struct& params) {
+  return !rule.idle_param.empty() &&
+         params.fields().at(rule.idle_param).string_value() == rule.idle_value;
+}
+
 bool SelectsMetrics(const ScorerParamRule& rule) {
   return rule.type == Type::kChoices && rule.list == List::kSelectsMetrics;
 }
@@ -212,6 +217,7 @@ absl::Status NormalizeScorerParams(absl::string_view field, v1::ScorerSpec* scor
 bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b) {
   if (a.name() != b.name()) return false;
   for (const ScorerParamRule& rule : ScorerParamRules(a.name())) {
+    if (IsIdle(rule, a.params()) && IsIdle(rule, b.params())) continue;
     const Value& left = a.params().fields().at(rule.name);
     const Value& right = b.params().fields().at(rule.name);
     if (!IsList(rule)) {
@@ -234,6 +240,10 @@ bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b) {
 std::vector<google::protobuf::Struct> ResultParams(const v1::ScorerSpec& scorer) {
   std::vector<google::protobuf::Struct> sets = {scorer.params()};
   for (const ScorerParamRule& rule : ScorerParamRules(scorer.name())) {
+    if (IsIdle(rule, scorer.params())) {
+      for (google::protobuf::Struct& set : sets) set.mutable_fields()->erase(rule.name);
+      continue;
+    }
     if (!IsList(rule)) continue;
     if (SelectsMetrics(rule)) {
       for (google::protobuf::Struct& set : sets) set.mutable_fields()->erase(rule.name);

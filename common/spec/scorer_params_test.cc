@@ -27,9 +27,9 @@ TEST(ResultParamsTest, GivesOneSetForEachValueOfAList) {
   EXPECT_EQ(sets[0].fields().at("taus").number_value(), 1);
   EXPECT_EQ(sets[1].fields().at("taus").number_value(), 1e-4);
   for (const google::protobuf::Struct& set : sets) {
-    EXPECT_EQ(set.fields_size(), 3);
+    EXPECT_EQ(set.fields_size(), 5) << "all but the list of metrics";
     EXPECT_EQ(set.fields().at("queries").string_value(), "last");
-    EXPECT_EQ(set.fields().at("mode").string_value(), "tokens");
+    EXPECT_EQ(set.fields().at("mode").string_value(), "auto");
   }
 }
 

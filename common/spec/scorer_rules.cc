@@ -20,11 +20,42 @@ std::vector<ScorerParamRule> PositionalSymbolic() {
        .max_count = 16,
        .default_numbers = {1e-4}},
       {.name = "queries",
-       .description = "Slots whose attention is scored: last, the last token.",
-       .choices = {"last"}},
+       .description =
+           "Slots whose attention is scored: last, the last token; hops, those that read on "
+           "the hop path, one value for each hop, the last token first (of the user's own "
+           "sequences, the slots that a line names); all, every slot from 2, their mean.",
+       .choices = {"last", "hops", "all"}},
       {.name = "mode",
-       .description = "What is swapped: tokens, every pair of keys before the query.",
-       .choices = {"tokens"}},
+       .description =
+           "What is swapped: tokens, every pair of keys before the query; blocks, every pair of "
+           "runs of keys, with the mean attention of a run in place of a key's; auto, tokens up to "
+           "64 keys before the last token and blocks above.",
+       .choices = {"auto", "tokens", "blocks"}},
+      {.name = "blocks",
+       .description =
+           "Equal blocks that keys are cut into, where a sequence does not bring blocks of its "
+           "own. Leading special tokens are in none, nor is what is left over in front.",
+       .type = Type::kInteger,
+       .min = 2,
+       .max = 256,
+       .default_number = 16,
+       .idle_param = "mode",
+       .idle_value = "tokens"},
+      {.name = "eps",
+       .description =
+           "Smallest norm that a cosine divides by, as in torch.cosine_similarity (1e-8 there); 0: "
+           "the exact cosine.",
+       .type = Type::kNumber,
+       .min = 0,
+       .max = 1},
+      {.name = "metrics",
+       .description = "Which of the scorer's metrics to compute.",
+       .type = Type::kChoices,
+       .choices = {"positional", "symbolic", "self_mass", "positional_centred", "symbolic_centred",
+                   "swapped_mass", "contrast", "exclusion_rhs", "logit_variance", "exclusion_slack",
+                   "keys"},
+       .default_choices = {"positional", "symbolic", "self_mass"},
+       .list = ScorerParamRule::List::kSelectsMetrics},
   };
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
+#include "common/spec/scorer_lengths.h"
 #include "common/spec/scorer_params.h"
 #include "common/spec/sequences.h"
 #include "common/spec/text.h"
@@ -122,6 +123,25 @@ absl::Status NormalizeScorers(absl::string_view field,
                           absl::StrCat(At(field, other),
                                        " asks for the same result; name a scorer again only with "
                                        "other parameters"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// That at each of the task's lengths its scorers can be afforded and differ. `field` is the path of
+// its scorers.
+absl::Status CheckScorerLengths(absl::string_view field, const v1::TaskSpec& task) {
+  for (const int32_t added : task.added_tokens()) {
+    const int64_t tokens = SequenceLength(task, added);
+    const v1::TaskSpec decided = TaskAtLength(task, added);
+    for (int i = 0; i < decided.scorers_size(); ++i) {
+      HOPSCOPE_RETURN_IF_ERROR(CheckScorerLength(At(field, i), decided.scorers(i), tokens));
+      for (int other = 0; other < i; ++other) {
+        if (!ScorersOverlap(decided.scorers(i), decided.scorers(other))) continue;
+        return InvalidField(kDuplicate, At(field, i), Quoted(decided.scorers(i).name()),
+                            absl::StrCat(At(field, other), " asks for the same result where ",
+                                         "sequences have ", tokens, " tokens"));
+      }
     }
   }
   return absl::OkStatus();
@@ -304,9 +324,13 @@ absl::StatusOr<v1::EvalJobSpec> Normalize(const v1::EvalJobSpec& spec,
     }
   }
   HOPSCOPE_RETURN_IF_ERROR(CheckCellCount(normal, limits));
-  for (v1::TaskSpec& task : *normal.mutable_tasks()) {
+  for (int i = 0; i < normal.tasks_size(); ++i) {
+    v1::TaskSpec& task = *normal.mutable_tasks(i);
     if (task.checkpoints().empty()) *task.mutable_checkpoints() = normal.checkpoints();
-    if (task.scorers().empty()) *task.mutable_scorers() = normal.scorers();
+    const bool own_scorers = !task.scorers().empty();
+    if (!own_scorers) *task.mutable_scorers() = normal.scorers();
+    HOPSCOPE_RETURN_IF_ERROR(CheckScorerLengths(
+        own_scorers ? absl::StrCat(At("spec.tasks", i), ".scorers") : "spec.scorers", task));
   }
   HOPSCOPE_RETURN_IF_ERROR(CheckCellsDiffer(normal));
   // Leaves room in a message for the rest of the job.

@@ -119,7 +119,25 @@ TEST(NormalizeTest, FillsInEveryDefault) {
           }
           fields {
             key: "mode"
-            value { string_value: "tokens" }
+            value { string_value: "auto" }
+          }
+          fields {
+            key: "blocks"
+            value { number_value: 16 }
+          }
+          fields {
+            key: "eps"
+            value { number_value: 0 }
+          }
+          fields {
+            key: "metrics"
+            value {
+              list_value {
+                values { string_value: "positional" }
+                values { string_value: "symbolic" }
+                values { string_value: "self_mass" }
+              }
+            }
           }
         }
       }
@@ -365,6 +383,31 @@ TEST(NormalizeTest, RefusesWrongScorers) {
          SetTaus(spec, {0.5, 1e-4});
        },
        "spec.scorers[2]", "VALUE_DUPLICATE", "\"positional_symbolic\"", "spec.scorers[1]"},
+      {"one result by two modes",
+       [](auto* spec) {
+         *spec->add_scorers() = spec->scorers(1);
+         (*spec->mutable_scorers(2)->mutable_params()->mutable_fields())["mode"].set_string_value(
+             "tokens");
+       },
+       "spec.scorers[2]", "VALUE_DUPLICATE", "\"positional_symbolic\"", "spec.scorers[1]"},
+      {"every query of long sequences",
+       [](auto* spec) {
+         Param(spec, "queries")->set_string_value("all");
+         spec->mutable_tasks(1)->set_added_tokens(1, 600);
+       },
+       "spec.scorers[1].params.queries", "LIMIT_EXCEEDED", "\"all\"", "4e+07 pairs of keys"},
+      {"every query of long sequences, by a task's own scorer",
+       [](auto* spec) {
+         *spec->mutable_tasks(1)->add_scorers() = spec->scorers(1);
+         (*spec->mutable_tasks(1)
+               ->mutable_scorers(0)
+               ->mutable_params()
+               ->mutable_fields())["queries"]
+             .set_string_value("all");
+         spec->mutable_tasks(1)->set_added_tokens(1, 600);
+       },
+       "spec.tasks[1].scorers[0].params.queries", "LIMIT_EXCEEDED", "\"all\"",
+       "4e+07 pairs of keys"},
       {"too many scorers",
        [](auto* spec) {
          for (int i = 0; i < 15; ++i) spec->add_scorers()->set_name("accuracy");

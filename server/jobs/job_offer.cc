@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/spec/scorer_lengths.h"
 #include "common/status.h"
 #include "server/jobs/capability.h"
 #include "server/jobs/names.h"
@@ -34,7 +35,7 @@ v1::WorkUnit DescribeUnit(const std::string& job, const store::JobPlanRow& plan,
   sequences->set_seed(cell.seed);
   sequences->set_split(v1::SPLIT_EVALUATION);
   *work.mutable_checkpoint() = plan.checkpoints[cell.checkpoint].ref;
-  *work.mutable_scorers() = task.scorers();
+  *work.mutable_scorers() = spec::TaskAtLength(task, cell.added_tokens).scorers();
   work.set_dtype(plan.spec.dtype());
   work.set_flops(cell.flops_per_item * static_cast<double>(work.item_count()));
   work.set_traceparent(plan.traceparent);

@@ -191,16 +191,12 @@ class Planner {
     const v1::EvalJobSpec& spec = plan_.job.spec;
     const v1::TaskSpec& entry = spec.tasks(task);
     const store::CheckpointRow& model = plan_.job.checkpoints[checkpoint];
-    // By length, since hop counts and seeds do not change the cost.
-    std::vector<double> flops_per_item;
     int64_t metrics = 0;
     for (const v1::ScorerSpec& scorer : entry.scorers()) metrics += ScorerMetrics(scorer);
-    for (const int32_t added : entry.added_tokens()) {
-      flops_per_item.push_back(FlopsPerItem(entry, checkpoint, added));
-    }
     v1::PlanEstimate& estimate = plan_.job.estimate;
     for (const int32_t hops : entry.hops()) {
       for (int i = 0; i < entry.added_tokens_size(); ++i) {
+        const double flops_per_item = FlopsPerItem(entry, checkpoint, hops, entry.added_tokens(i));
         for (const int64_t seed : spec.seeds()) {
           store::CellRow& cell = plan_.cells.emplace_back();
           cell.index = static_cast<int32_t>(plan_.cells.size()) - 1;
@@ -210,7 +206,7 @@ class Planner {
           cell.added_tokens = entry.added_tokens(i);
           cell.seed = seed;
           cell.items = entry.samples();
-          cell.flops_per_item = flops_per_item[i];
+          cell.flops_per_item = flops_per_item;
           cell.items_per_unit = static_cast<int64_t>(
               std::clamp(kUnitFlops / cell.flops_per_item, 1.0, static_cast<double>(cell.items)));
           const auto items = static_cast<double>(cell.items);
@@ -227,13 +223,17 @@ class Planner {
     }
   }
 
-  double FlopsPerItem(const v1::TaskSpec& entry, int32_t checkpoint, int32_t added_tokens) const {
+  double FlopsPerItem(const v1::TaskSpec& entry, int32_t checkpoint, int32_t hops,
+                      int32_t added_tokens) const {
     const checkpoint::Architecture& architecture = opened_[checkpoint].architecture;
     const int64_t tokens = spec::SequenceLength(entry, added_tokens);
-    double flops =
-        checkpoint::ForwardFlops(architecture, tokens, checkpoint::Outputs::kLastPosition);
+    const bool every_query =
+        std::any_of(entry.scorers().begin(), entry.scorers().end(), NeedsEveryQuery);
+    double flops = checkpoint::ForwardFlops(
+        architecture, tokens,
+        every_query ? checkpoint::Outputs::kEveryQuery : checkpoint::Outputs::kLastPosition);
     for (const v1::ScorerSpec& scorer : entry.scorers()) {
-      flops += ScorerFlops(scorer, architecture, tokens);
+      flops += ScorerFlops(scorer, architecture, tokens, hops);
     }
     return std::max(flops, 1.0);
   }

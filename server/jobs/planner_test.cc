@@ -176,6 +176,7 @@ TEST_F(PlannerTest, ScoresAddToTheCostAndToTheResults) {
   const auto plain = Make(spec);
   v1::ScorerSpec* scores = spec.add_scorers();
   scores->set_name("positional_symbolic");
+  (*scores->mutable_params()->mutable_fields())["mode"].set_string_value("tokens");
   const auto scored = Make(spec);
   auto* taus = (*scores->mutable_params()->mutable_fields())["taus"].mutable_list_value();
   taus->add_values()->set_number_value(1e-4);
@@ -189,6 +190,36 @@ TEST_F(PlannerTest, ScoresAddToTheCostAndToTheResults) {
   EXPECT_GT(twice->cells[0].flops_per_item, scored->cells[0].flops_per_item);
   EXPECT_GT(scored->job.estimate.result_bytes(), plain->job.estimate.result_bytes());
   EXPECT_GT(twice->job.estimate.result_bytes(), scored->job.estimate.result_bytes());
+}
+
+TEST_F(PlannerTest, TheCostOfScoresFollowsWhatTheyAskFor) {
+  const auto cost = [this](const std::string& param, const google::protobuf::Value& value,
+                           int32_t hops, int32_t added) {
+    v1::EvalJobSpec spec = Spec({"number"});
+    spec.mutable_tasks(0)->set_hops(0, hops);
+    spec.mutable_tasks(0)->add_added_tokens(added);
+    v1::ScorerSpec* scores = spec.add_scorers();
+    scores->set_name("positional_symbolic");
+    (*scores->mutable_params()->mutable_fields())[param] = value;
+    const auto plan = Make(spec);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan->cells[0].flops_per_item;
+  };
+  const auto text = [](const std::string& value) {
+    google::protobuf::Value result;
+    result.set_string_value(value);
+    return result;
+  };
+  google::protobuf::Value centred;
+  centred.mutable_list_value()->add_values()->set_string_value("positional_centred");
+  // Long sequences have their blocks swapped.
+  EXPECT_EQ(cost("mode", text("auto"), 1, 1000), cost("mode", text("blocks"), 1, 1000));
+  EXPECT_EQ(cost("mode", text("auto"), 1, 10), cost("mode", text("tokens"), 1, 10));
+  EXPECT_LT(cost("mode", text("blocks"), 1, 1000), cost("mode", text("tokens"), 1, 1000));
+  EXPECT_LT(cost("queries", text("last"), 3, 10), cost("queries", text("hops"), 3, 10));
+  EXPECT_LT(cost("queries", text("hops"), 1, 10), cost("queries", text("hops"), 3, 10));
+  EXPECT_LT(cost("queries", text("hops"), 3, 10), cost("queries", text("all"), 3, 10));
+  EXPECT_LT(cost("mode", text("auto"), 1, 10), cost("metrics", centred, 1, 10));
 }
 
 TEST_F(PlannerTest, ACheckpointCountsOnceInATaskEntry) {

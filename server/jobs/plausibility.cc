@@ -23,6 +23,8 @@ using google::protobuf::util::MessageDifferencer;
 constexpr size_t kMaxKindBytes = 256;
 // Far above any axis of hop steps or rotary planes.
 constexpr int64_t kMaxAxis = 1 << 16;
+constexpr int kMaxFlags = 8;
+constexpr size_t kMaxFlagBytes = 64;
 
 template <typename... Parts>
 absl::Status Implausible(const Parts&... parts) {
@@ -53,6 +55,14 @@ absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items,
   if (score.steps() < 0 || score.steps() > kMaxAxis || score.planes() < 0 ||
       score.planes() > kMaxAxis) {
     return Implausible(name, " has ", score.steps(), " steps and ", score.planes(), " planes");
+  }
+  if (score.flags_size() > kMaxFlags) {
+    return Implausible(name, " has ", score.flags_size(), " flags");
+  }
+  for (const std::string& flag : score.flags()) {
+    if (flag.empty() || flag.size() > kMaxFlagBytes || !spec::IsPrintableUtf8(flag)) {
+      return Implausible(name, " has the flag ", spec::Quoted(flag));
+    }
   }
   const int64_t size = std::max<int64_t>(score.steps(), 1) * score.layers() * score.heads() *
                        std::max<int64_t>(score.planes(), 1);
@@ -85,7 +95,7 @@ std::vector<ExpectedScore> ExpectedScores(const v1::TaskSpec& task) {
   for (const v1::ScorerSpec& scorer : task.scorers()) {
     if (ScorerMetrics(scorer) == 0) continue;
     for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
-      for (const std::string& metric : spec::FindScorer(scorer.name())->metrics()) {
+      for (const std::string& metric : spec::ResultMetrics(scorer)) {
         expected.push_back({scorer.name(), metric, params});
       }
     }

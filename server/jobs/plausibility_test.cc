@@ -93,6 +93,11 @@ TEST_F(PlausibilityTest, WhatCannotBeIsRefused) {
        }},
       {"another scorer", [](auto& r) { r.mutable_scores(0)->set_scorer("x"); }},
       {"other layers", [](auto& r) { r.mutable_scores(0)->set_layers(1); }},
+      {"an empty flag", [](auto& r) { r.mutable_scores(0)->add_flags(""); }},
+      {"many flags",
+       [](auto& r) {
+         for (int i = 0; i < 9; ++i) r.mutable_scores(0)->add_flags("x");
+       }},
       {"other heads", [](auto& r) { r.mutable_scores(0)->set_heads(3); }},
       {"steps without values", [](auto& r) { r.mutable_scores(0)->set_steps(4); }},
       {"negative planes", [](auto& r) { r.mutable_scores(0)->set_planes(-1); }},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/scorer_lengths.h"
 #include "common/status.h"
 #include "server/jobs/failures.h"
 #include "server/jobs/job_edit.h"
@@ -123,8 +124,9 @@ class Report {
     const store::JobPlanRow& plan = edit_.plan();
     const int64_t item_count =
         std::min(cell.items_per_unit, cell.items - unit_.key.unit * cell.items_per_unit);
-    const absl::Status plausible = CheckUnitResult(result, item_count, plan.spec.tasks(cell.task),
-                                                   plan.checkpoints[cell.checkpoint]);
+    const absl::Status plausible = CheckUnitResult(
+        result, item_count, spec::TaskAtLength(plan.spec.tasks(cell.task), cell.added_tokens),
+        plan.checkpoints[cell.checkpoint]);
     if (!plausible.ok()) return Refuse(plausible.message());
 
     const store::JobRow& job = edit_.job();

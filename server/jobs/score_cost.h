@@ -13,9 +13,12 @@
 namespace hopscope::jobs {
 
 // Floating-point operations of a scorer (with every parameter filled in) over one sequence of
-// `tokens` tokens.
+// `tokens` tokens with `hops` hops.
 double ScorerFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
-                   int64_t tokens);
+                   int64_t tokens, int32_t hops);
+
+// Whether the forward pass must give it the queries of every token in every layer.
+bool NeedsEveryQuery(const v1::ScorerSpec& scorer);
 
 // Number of metrics that a scorer yields for each head of each cell, counting every value of its
 // parameters that list several.

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/scorer_params.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -42,8 +43,7 @@ v1::WorkUnit Unit(int64_t first, int64_t count) {
   for (const double tau : {1e-4, 1.0}) {
     params["taus"].mutable_list_value()->add_values()->set_number_value(tau);
   }
-  params["queries"].set_string_value("last");
-  params["mode"].set_string_value("tokens");
+  EXPECT_TRUE(spec::NormalizeScorerParams("scorers[1]", scores).ok());
   return unit;
 }
 
