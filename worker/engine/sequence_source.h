@@ -21,6 +21,8 @@ class SequenceSource {
   virtual int64_t items() const = 0;
   // Tokens of item 0 <= item < items().
   virtual int64_t tokens(int64_t item) const = 0;
+  // The most slots that an item names as queries (QuerySlots).
+  virtual int32_t queries() const = 0;
   // The sequences of some items, in their order.
   virtual absl::StatusOr<std::vector<Sequence>> Make(absl::Span<const int64_t> items) const = 0;
 };
@@ -36,6 +38,7 @@ class TaskSource : public SequenceSource {
 
   int64_t items() const override { return items_; }
   int64_t tokens(int64_t /*item*/) const override { return tokens_; }
+  int32_t queries() const override { return spec_.hops(); }
   absl::StatusOr<std::vector<Sequence>> Make(absl::Span<const int64_t> items) const override;
 
  private:
@@ -58,6 +61,7 @@ class ListSource : public SequenceSource {
   int64_t tokens(int64_t item) const override {
     return static_cast<int64_t>(sequences_[item].tokens.size());
   }
+  int32_t queries() const override;
   absl::StatusOr<std::vector<Sequence>> Make(absl::Span<const int64_t> items) const override;
 
  private:

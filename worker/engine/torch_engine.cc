@@ -23,7 +23,7 @@ namespace hopscope::engine {
 namespace {
 
 // Goes up whenever a change of the engine's code may change a result.
-constexpr int kEngineVersion = 1;
+constexpr int kEngineVersion = 2;
 
 // Two units at once keep every thread busy while one of them begins or ends.
 constexpr int kCapacity = 2;
@@ -160,7 +160,7 @@ absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
     if (unit.scorers(i).name() == scorers[0]->name()) continue;
     HOPSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer,
                               MakeScorer(absl::StrCat("scorers[", i, "]"), unit.scorers(i),
-                                         architecture, items, &failures));
+                                         architecture, items, &failures, source.queries()));
     scorers.push_back(std::move(scorer));
   }
   Evaluation evaluation{.model = model.get(), .source = &source, .cancel = &cancel};
@@ -186,7 +186,9 @@ absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
   }
   for (size_t i = 1; i < scorers.size(); ++i) {
     for (const MetricTable& table : scorers[i]->tables()) {
-      *result.add_scores() = MomentsOf(scorers[i]->name(), table, failures);
+      v1::ScoreMoments* moments = result.add_scores();
+      *moments = MomentsOf(scorers[i]->name(), table, failures);
+      moments->mutable_flags()->Add(scorers[i]->flags().begin(), scorers[i]->flags().end());
     }
   }
   return result;

@@ -69,6 +69,31 @@ TEST_F(TorchEngineTest, DescribesItself) {
   EXPECT_EQ(description.scorers_size(), static_cast<int>(spec::Scorers().size()));
 }
 
+TEST_F(TorchEngineTest, ScoresEveryHopOfThePath) {
+  const auto engine = MakeEngine(root_.get(), 2);
+  v1::WorkUnit unit = Unit("number", 3, 0, 20);
+  auto& params = *unit.mutable_scorers(1)->mutable_params()->mutable_fields();
+  const auto last = engine->Run(unit, cancel_, nullptr);
+  params["queries"].set_string_value("hops");
+  const auto hops = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(last.ok()) << last.status();
+  ASSERT_TRUE(hops.ok()) << hops.status();
+  ASSERT_EQ(hops->scores_size(), last->scores_size());
+  for (int i = 0; i < hops->scores_size(); ++i) {
+    EXPECT_EQ(last->scores(i).steps(), 0);
+    EXPECT_EQ(hops->scores(i).steps(), 3);
+    ASSERT_EQ(hops->scores(i).mean_size(), 3 * 12);
+    EXPECT_THAT(hops->scores(i).count(), Each(20));
+    EXPECT_THAT(hops->scores(i).flags(), ::testing::IsEmpty());
+    // The first step is the last token. Its layers are computed for all tokens now.
+    for (int layer = 0; layer < 12; ++layer) {
+      EXPECT_NEAR(hops->scores(i).mean(layer), last->scores(i).mean(layer), 1e-3);
+    }
+  }
+  // Layer 1 of this model is positional at every slot that reads.
+  for (const int step : {0, 1, 2}) EXPECT_GT(hops->scores(0).mean(12 * step + 1), 0.9);
+}
+
 TEST_F(TorchEngineTest, ComputesAUnit) {
   const auto engine = MakeEngine(root_.get(), 2);
   RunStatistics statistics;

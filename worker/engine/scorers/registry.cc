@@ -15,19 +15,19 @@ struct Entry {
   const char* name;
   std::unique_ptr<Scorer> (*make)(const v1::ScorerSpec& spec,
                                   const checkpoint::Architecture& architecture, int64_t items,
-                                  ItemFailures* failures);
+                                  ItemFailures* failures, int32_t queries);
 };
 
 constexpr Entry kEntries[] = {
     {"accuracy",
      [](const v1::ScorerSpec&, const checkpoint::Architecture&, int64_t items,
-        ItemFailures* failures) -> std::unique_ptr<Scorer> {
+        ItemFailures* failures, int32_t) -> std::unique_ptr<Scorer> {
        return std::make_unique<Accuracy>(items, failures);
      }},
     {"positional_symbolic",
      [](const v1::ScorerSpec& spec, const checkpoint::Architecture& architecture, int64_t items,
-        ItemFailures* failures) -> std::unique_ptr<Scorer> {
-       return std::make_unique<PositionalSymbolic>(spec, architecture, items, failures);
+        ItemFailures* failures, int32_t queries) -> std::unique_ptr<Scorer> {
+       return std::make_unique<PositionalSymbolic>(spec, architecture, items, failures, queries);
      }},
 };
 
@@ -42,12 +42,13 @@ std::vector<std::string> ScorerNames() {
 absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
                                                    const v1::ScorerSpec& spec,
                                                    const checkpoint::Architecture& architecture,
-                                                   int64_t items, ItemFailures* failures) {
+                                                   int64_t items, ItemFailures* failures,
+                                                   int32_t queries) {
   for (const Entry& entry : kEntries) {
     if (spec.name() != entry.name) continue;
     v1::ScorerSpec complete = spec;
     HOPSCOPE_RETURN_IF_ERROR(spec::NormalizeScorerParams(field, &complete));
-    return entry.make(complete, architecture, items, failures);
+    return entry.make(complete, architecture, items, failures, queries);
   }
   return common::InvalidField(spec::kNameUnknown, absl::StrCat(field, ".name"), spec.name(),
                               absl::StrCat("one of ", absl::StrJoin(ScorerNames(), ", ")));

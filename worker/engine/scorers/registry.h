@@ -17,11 +17,13 @@ std::vector<std::string> ScorerNames();
 
 // A scorer for a unit of so many items. Parameters that are left out get their defaults.
 // INVALID_ARGUMENT (common::InvalidField, `field` being the scorer's path) where the name or a
-// parameter is wrong. `failures` must outlive the scorer.
+// parameter is wrong. `failures` must outlive the scorer. `queries` is the most slots that an item
+// names as queries (SequenceSource::queries): the size of an axis of hop steps.
 absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
                                                    const v1::ScorerSpec& spec,
                                                    const checkpoint::Architecture& architecture,
-                                                   int64_t items, ItemFailures* failures);
+                                                   int64_t items, ItemFailures* failures,
+                                                   int32_t queries = 1);
 
 }  // namespace hopscope::engine
 

@@ -37,7 +37,7 @@ TEST(ScorerRegistryTest, ScorersYieldTheMetricsOfTheCatalogForEachSetOfResultPar
     ASSERT_TRUE(spec::NormalizeScorerParams("scorers[0]", &asked).ok());
     const auto params = spec::ResultParams(asked);
     std::vector<std::string> expected;
-    for (const std::string& metric : scorer.metrics()) {
+    for (const std::string& metric : spec::ResultMetrics(asked)) {
       for (size_t i = 0; i < std::max<size_t>(1, params.size()); ++i) expected.push_back(metric);
     }
     std::vector<std::string> metrics;
@@ -58,7 +58,7 @@ TEST(ScorerRegistryTest, TablesNameTheTemperatureTheyAreFor) {
   ASSERT_EQ((*made)->tables().size(), 6);
   EXPECT_EQ((*made)->tables()[0].params().fields().at("taus").number_value(), 0.5);
   EXPECT_EQ((*made)->tables()[1].params().fields().at("taus").number_value(), 1e-4);
-  EXPECT_EQ((*made)->tables()[1].params().fields().at("mode").string_value(), "tokens");
+  EXPECT_EQ((*made)->tables()[1].params().fields().at("mode").string_value(), "auto");
   EXPECT_EQ((*made)->tables()[0].cells(), 6);
 }
 

@@ -94,7 +94,8 @@ class Scorer {
   // As in the catalog (common/spec/catalog.h).
   const std::string& name() const { return name_; }
 
-  // Whether the last layer must have queries for every token.
+  // Whether every layer must have queries for every token; otherwise the last has only the last
+  // token's.
   virtual bool NeedsAllQueries() const { return false; }
 
   virtual std::unique_ptr<BatchScorer> StartBatch(const ScoringBatch& batch) = 0;
@@ -102,8 +103,12 @@ class Scorer {
   // One for each metric and set of result parameters (spec::ResultParams), metrics first.
   const std::vector<MetricTable>& tables() const { return tables_; }
 
+  // What a reader must know about the numbers, as in HeadScores.flags.
+  const std::vector<std::string>& flags() const { return flags_; }
+
  protected:
   std::vector<MetricTable> tables_;
+  std::vector<std::string> flags_;
 
  private:
   const std::string name_;

@@ -54,6 +54,11 @@ struct Sequence {
   std::optional<std::pair<int32_t, int32_t>> needle;  // the slots that hold the answer [begin, end)
 };
 
+// The slots whose attention the sequence names: those of its hop path, or the user's own queries.
+inline const std::vector<int32_t>& QuerySlots(const Sequence& sequence) {
+  return sequence.path.empty() ? sequence.queries : sequence.path;
+}
+
 class Task {
  public:
   virtual ~Task() = default;
