@@ -47,8 +47,12 @@ std::string Summary(const v1::EvalJob& job) {
 void ResultsOptions::AddTo(CLI::App& app) {
   app.add_option("--output", output, "Save results.json, cells.csv and heads.csv in this folder")
       ->type_name("DIR");
-  app.add_option("--gamma", gamma, "Threshold of the labels pos, sym, dif and mix (default: 0.1)")
+  app.add_option(
+         "--gamma", gammas,
+         "Threshold of the labels pos, sym, dif and mix (default: 0.1);\nmay be given several "
+         "times: a label for each")
       ->type_name("X")
+      ->allow_extra_args(false)
       ->check(CLI::Range(0.0, 0.5));
   app.add_flag("--per_head", per_head, "Show a row for each head");
   app.add_flag("--by_hops", by_hops, "Show scores for each hop count instead of pooling them");
@@ -98,7 +102,7 @@ absl::Status ShowResults(const client::Client& client, const std::string& name,
     const size_t width = session.table_width();
     session.console().Print(Summary(job));
     PrintTables(AccuracyTables(cells, width), options.max_tables, "cells.csv", session.console());
-    PrintTables(LayerTables(scores, {.gamma = options.gamma,
+    PrintTables(LayerTables(scores, {.gammas = options.gammas,
                                      .per_head = options.per_head,
                                      .by_hops = options.by_hops,
                                      .width = width}),
