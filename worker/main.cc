@@ -39,8 +39,13 @@ Writes what a checkpoint computes for each line of a tokens file, {"tokens": [3,
 constexpr char kScoreDescription[] = R"(Examples:
   hopscope-worker score --checkpoint checkpoints/number/step-06750 --tokens tokens.jsonl \
       --scorers accuracy,positional_symbolic --tau 1e-4 --tau 0.05 --dtype float64 --output scores.json
+  hopscope-worker score --checkpoint checkpoints/letter/step-06750 --tokens tokens.jsonl \
+      --scorers positional_symbolic --param positional_symbolic.queries=hops \
+      --param positional_symbolic.metrics=positional,symbolic,swapped_mass,contrast --output scores.json
 
-Scores each head on each line of a tokens file, {"tokens": [3, 14, 15], "label": 92}.)";
+Scores each head on each line of a tokens file, {"tokens": [3, 14, 15], "label": 92}. A line may also name
+"queries": [1, 2], the slots that positional_symbolic.queries=hops scores, and "blocks": [[0, 1], [1, 3]], runs of
+slots that it swaps. docs/scores.md lists the parameters, as does hopscope capabilities.)";
 
 // What both offline commands take.
 template <typename Options>
@@ -108,8 +113,13 @@ int main(int argc, char** argv) {
                    "Temperature of scorers that have one; may be given several times")
       ->type_name("X");
   score_command
-      ->add_option("--param", score.params, "A parameter of a scorer; may be given several times")
+      ->add_option("--param", score.params,
+                   "A parameter of a scorer, lists as a,b; may be given several times")
       ->type_name("SCORER.KEY=VALUE");
+  score_command
+      ->add_option("--gamma", score.gammas,
+                   "Threshold of the labels of heads (default: 0.1); may be given several times")
+      ->type_name("X");
   score_command->add_option("--threads", score.threads, "Threads that compute; 0: all processors")
       ->type_name("N")
       ->capture_default_str();

@@ -197,6 +197,75 @@ TEST_F(OfflineTest, ScoreWritesAccuracyOfTheLabels) {
   EXPECT_THAT(RunScore(options).message(), HasSubstr("tokens.jsonl:7: scorer accuracy needs"));
 }
 
+TEST_F(OfflineTest, ScoreLabelsHeadsAndNamesWhatItDid) {
+  const Tensors expected(GoldenPath("expected/trained_number/expected.safetensors"));
+  const nlohmann::json golden = ReadJson(GoldenPath("expected/trained_number/scores.json"));
+  const std::vector<int64_t> ids = expected.Integers("ids");
+  std::string text;
+  for (size_t i = 0; i < ids.size(); i += 17) {
+    text += Line({ids.begin() + i, ids.begin() + i + 17}, ",\"queries\":[5,16]");
+  }
+  folder_.Write("tokens.jsonl", text);
+  engine::ScoreOptions options{.checkpoint = CheckpointPath("number/step-06750"),
+                               .tokens = folder_.Path("tokens.jsonl"),
+                               .scorers = {"positional_symbolic"},
+                               .gammas = {0.05, 0.1, 0.2},
+                               .output = folder_.Path("out.json"),
+                               .threads = 2};
+  ASSERT_TRUE(RunScore(options).ok()) << RunScore(options);
+  nlohmann::json scores =
+      ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  ASSERT_EQ(scores.at("labels").size(), 3);
+  for (const nlohmann::json& labels : scores.at("labels")) {
+    const std::string gamma = absl::StrCat(labels.at("gamma").get<double>());
+    EXPECT_EQ(labels.at("heads"), golden.at("purity_label").at(gamma)) << gamma;
+  }
+  EXPECT_EQ(scores.at("params"),
+            nlohmann::json::parse(R"({"taus":0.0001,"queries":"last","mode":"tokens","eps":0.0})"));
+  EXPECT_TRUE(scores.at("flags").empty());
+  EXPECT_FALSE(scores.contains("mode_per_item"));
+
+  options.params = {"positional_symbolic.queries=hops"};
+  ASSERT_TRUE(RunScore(options).ok());
+  scores = ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  EXPECT_EQ(scores.at("axes"), nlohmann::json::parse(R"(["steps","layers","heads"])"));
+  EXPECT_EQ(scores.at("positional").at("mean").size(), 2);
+  EXPECT_EQ(scores.at("labels")[0].at("heads").size(), 2);
+  EXPECT_EQ(scores.at("labels")[0].at("heads")[1].size(), 12);
+
+  // Lines of which some are long.
+  text.clear();
+  for (const int64_t length : {17, 70}) text += Line({ids.begin(), ids.begin() + length});
+  folder_.Write("tokens.jsonl", text);
+  EXPECT_THAT(RunScore(options).message(),
+              HasSubstr("tokens.jsonl:1: positional_symbolic.queries=hops needs \"queries\""));
+  options.params.clear();
+  ASSERT_TRUE(RunScore(options).ok());
+  scores = ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  EXPECT_EQ(scores.at("params").at("mode"), "auto");
+  EXPECT_EQ(scores.at("mode_per_item"), nlohmann::json::parse(R"(["tokens","blocks"])"));
+  options.params = {"positional_symbolic.queries=all"};
+  ASSERT_TRUE(RunScore(options).ok());
+  folder_.Write("tokens.jsonl", Line({ids.begin(), ids.begin() + 514}));
+  EXPECT_THAT(RunScore(options).message(), HasSubstr("pairs of keys"));
+  options.gammas = {0.6};
+  EXPECT_THAT(RunScore(options).message(), HasSubstr("--gamma"));
+}
+
+TEST_F(OfflineTest, ScoreDoesNotLabelContentsThatHoldTheirPosition) {
+  folder_.Write("tokens.jsonl", "{\"tokens\":[1,2,3,4]}\n");
+  ASSERT_TRUE(RunScore({.checkpoint = GoldenPath("models/gpt2_tied"),
+                        .tokens = folder_.Path("tokens.jsonl"),
+                        .scorers = {"positional_symbolic"},
+                        .output = folder_.Path("out.json"),
+                        .threads = 1})
+                  .ok());
+  const nlohmann::json scores =
+      ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  EXPECT_EQ(scores.at("flags"), nlohmann::json::parse(R"(["position_in_content"])"));
+  EXPECT_FALSE(scores.contains("labels"));
+}
+
 TEST_F(OfflineTest, ScoreLeavesOutWhatHasNoValue) {
   // A query with fewer than two earlier keys has no scores, but it has attention to itself.
   folder_.Write("tokens.jsonl", "{\"tokens\":[1,2]}\n{\"tokens\":[1,2,3]}\n");

@@ -33,9 +33,25 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
                                                    absl::string_view option,
                                                    absl::string_view text) {
   google::protobuf::Value value;
-  if (rule.type == Type::kChoice) {
-    value.set_string_value(std::string(text));
-    return value;
+  switch (rule.type) {
+    case Type::kChoice:
+      value.set_string_value(std::string(text));
+      return value;
+    case Type::kChoices:
+      for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+        value.mutable_list_value()->add_values()->set_string_value(std::string(piece));
+      }
+      return value;
+    case Type::kBool:
+      if (text != "true" && text != "false") {
+        return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
+      }
+      value.set_bool_value(text == "true");
+      return value;
+    case Type::kNumber:
+    case Type::kInteger:
+    case Type::kPositiveNumbers:
+      break;
   }
   std::vector<double> numbers;
   for (const absl::string_view piece : absl::StrSplit(text, ',')) {
@@ -43,7 +59,12 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
       return common::InvalidField(spec::kWrongType, option, piece, "a number");
     }
   }
-  return Numbers(numbers);
+  if (rule.type == Type::kPositiveNumbers) return Numbers(numbers);
+  if (numbers.size() != 1) {
+    return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
+  }
+  value.set_number_value(numbers[0]);
+  return value;
 }
 
 }  // namespace

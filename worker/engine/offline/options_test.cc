@@ -25,6 +25,15 @@ TEST(OfflineOptionsTest, TausAndParametersArePassedOn) {
   ASSERT_TRUE(scorers.ok()) << scorers.status();
   EXPECT_EQ((*scorers)[0].params().fields().at("taus").list_value().values(1).number_value(), 1);
   EXPECT_EQ((*scorers)[0].params().fields().at("queries").string_value(), "last");
+  const auto kinds = ParseScorers({"positional_symbolic"}, {},
+                                  {"positional_symbolic.blocks=8", "positional_symbolic.eps=1e-8",
+                                   "positional_symbolic.metrics=keys,contrast"});
+  ASSERT_TRUE(kinds.ok()) << kinds.status();
+  const auto& params = (*kinds)[0].params().fields();
+  EXPECT_EQ(params.at("blocks").number_value(), 8);
+  EXPECT_EQ(params.at("eps").number_value(), 1e-8);
+  EXPECT_EQ(params.at("metrics").list_value().values_size(), 2);
+  EXPECT_EQ(params.at("metrics").list_value().values(1).string_value(), "contrast");
   const auto list = ParseScorers({"positional_symbolic"}, {}, {"positional_symbolic.taus=0.5,2"});
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ((*list)[0].params().fields().at("taus").list_value().values(0).number_value(), 0.5);
@@ -38,9 +47,11 @@ TEST(OfflineOptionsTest, WrongOnesAreNamed) {
               HasSubstr("each scorer once"));
   EXPECT_THAT(ParseScorers({"accuracy"}, {0.5}, {}).status().message(), HasSubstr("--tau"));
   EXPECT_FALSE(ParseScorers({"positional_symbolic"}, {-1}, {}).ok());
-  for (const char* param : {"mode=tokens", "positional_symbolic.mode", "positional_symbolic.mode=",
-                            "accuracy.mode=tokens", "positional_symbolic.colour=red",
-                            "positional_symbolic.taus=a", "positional_symbolic.mode=words"}) {
+  for (const char* param : {"mode=tokens", "positional_symbolic.mode",
+                            "positional_symbolic.mode=", "accuracy.mode=tokens",
+                            "positional_symbolic.colour=red", "positional_symbolic.taus=a",
+                            "positional_symbolic.blocks=2,3", "positional_symbolic.blocks=2.5",
+                            "positional_symbolic.metrics=all", "positional_symbolic.mode=words"}) {
     EXPECT_FALSE(ParseScorers({"positional_symbolic"}, {}, {param}).ok()) << param;
   }
   EXPECT_TRUE(ParseDtype("float64").ok());
