@@ -415,7 +415,7 @@ TEST(NormalizeTest, RefusesWrongScorers) {
        "spec.scorers", "LIMIT_EXCEEDED", "17", "at most 16"},
       {"unknown parameter", [](auto* spec) { Param(spec, "tau")->set_number_value(1); },
        "spec.scorers[1].params.tau", "NAME_UNKNOWN", "\"tau\"",
-       "one of taus, queries, mode; did you mean taus?"},
+       "one of taus, queries, mode, blocks, eps, metrics; did you mean taus?"},
       {"parameter of a scorer that takes none",
        [](auto* spec) {
          (*spec->mutable_scorers(0)->mutable_params()->mutable_fields())["k"].set_number_value(1);
@@ -459,8 +459,18 @@ TEST(NormalizeTest, RefusesWrongScorers) {
       {"queries of the wrong type",
        [](auto* spec) { Param(spec, "queries")->set_bool_value(true); },
        "spec.scorers[1].params.queries", "TYPE_MISMATCH", "true", "a text, one of last"},
-      {"unknown mode", [](auto* spec) { Param(spec, "mode")->set_string_value("blocks"); },
-       "spec.scorers[1].params.mode", "NAME_UNKNOWN", "\"blocks\"", "one of tokens"},
+      {"unknown mode", [](auto* spec) { Param(spec, "mode")->set_string_value("block"); },
+       "spec.scorers[1].params.mode", "NAME_UNKNOWN", "\"block\"",
+       "one of auto, tokens, blocks; did you mean blocks?"},
+      {"one block", [](auto* spec) { Param(spec, "blocks")->set_number_value(1); },
+       "spec.scorers[1].params.blocks", "VALUE_OUT_OF_RANGE", "1", "a whole number from 2 to 256"},
+      {"negative eps", [](auto* spec) { Param(spec, "eps")->set_number_value(-1e-8); },
+       "spec.scorers[1].params.eps", "VALUE_OUT_OF_RANGE", "-1e-08", "a number from 0 to 1"},
+      {"unknown metric",
+       [](auto* spec) {
+         Param(spec, "metrics")->mutable_list_value()->add_values()->set_string_value("entropy");
+       },
+       "spec.scorers[1].params.metrics[0]", "NAME_UNKNOWN", "\"entropy\"", "one of positional"},
       {"mode of the wrong type", [](auto* spec) { Param(spec, "mode")->mutable_struct_value(); },
        "spec.scorers[1].params.mode", "TYPE_MISMATCH", "a map of 0", "a text"},
   };
