@@ -220,9 +220,10 @@ TEST(NormalizeTest, RefusesWrongTasks) {
        "spec.tasks", "LIMIT_EXCEEDED", "1002", "1 to 1000"},
       {"unknown task", [](auto* spec) { spec->mutable_tasks(1)->set_task("leter"); },
        "spec.tasks[1].task", "NAME_UNKNOWN", "\"leter\"",
-       "one of number, letter; did you mean letter?"},
+       "one of number, letter, index, retrieval, partial_induction, tokens; did you mean letter?"},
       {"no task name", [](auto* spec) { spec->mutable_tasks(0)->clear_task(); },
-       "spec.tasks[0].task", "NAME_UNKNOWN", "\"\"", "one of number, letter"},
+       "spec.tasks[0].task", "NAME_UNKNOWN", "\"\"",
+       "one of number, letter, index, retrieval, partial_induction, tokens"},
       {"no hops", [](auto* spec) { spec->mutable_tasks(0)->clear_hops(); }, "spec.tasks[0].hops",
        "FIELD_MISSING", "empty", "at least one"},
       {"hop 0", [](auto* spec) { spec->mutable_tasks(0)->set_hops(2, 0); }, "spec.tasks[0].hops[2]",
@@ -250,20 +251,20 @@ TEST(NormalizeTest, RefusesWrongTasks) {
       {"padding of another task", [](auto* spec) { spec->mutable_tasks(0)->set_padding("pairs"); },
        "spec.tasks[0].padding", "NAME_UNKNOWN", "\"pairs\"", "random, window, constant"},
       {"empty window", [](auto* spec) { spec->mutable_tasks(0)->mutable_window(); },
-       "spec.tasks[0].window.target", "VALUE_OUT_OF_RANGE", "0", "1 to 16"},
+       "spec.tasks[0].window.target", "VALUE_OUT_OF_RANGE", "0", "1 to 512"},
       {"window with a negative size",
        [](auto* spec) {
          spec->mutable_tasks(0)->mutable_window()->set_target(8);
          spec->mutable_tasks(0)->mutable_window()->set_pre_target(-8);
        },
-       "spec.tasks[0].window.pre_target", "VALUE_OUT_OF_RANGE", "-8", "0 to 16"},
-      {"window beyond the largest integer",
+       "spec.tasks[0].window.pre_target", "VALUE_OUT_OF_RANGE", "-8", "0 to 512"},
+      {"window beyond the number task's",
        [](auto* spec) {
-         spec->mutable_tasks(0)->mutable_window()->set_target(9);
+         spec->mutable_tasks(0)->mutable_window()->set_target(505);
          spec->mutable_tasks(0)->mutable_window()->set_pre_target(8);
        },
-       "spec.tasks[0].window", "COMBINATION_UNSUPPORTED", "target 9 + pre_target 8",
-       "at most 16, its largest integer"},
+       "spec.tasks[0].window", "COMBINATION_UNSUPPORTED", "target 505 + pre_target 8",
+       "at most 512"},
       {"window beyond the letter task's",
        [](auto* spec) {
          spec->mutable_tasks(1)->mutable_window()->set_target(500);
@@ -349,11 +350,11 @@ TEST(NormalizeTest, RefusesWrongScorers) {
   const WrongSpec wrongs[] = {
       {"unknown scorer", [](auto* spec) { spec->mutable_scorers(0)->set_name("acuracy"); },
        "spec.scorers[0].name", "NAME_UNKNOWN", "\"acuracy\"",
-       "one of accuracy, positional_symbolic; did you mean accuracy?"},
+       "one of accuracy, accuracy_by_position, positional_symbolic; did you mean accuracy?"},
       {"unknown scorer of a task",
        [](auto* spec) { spec->mutable_tasks(1)->add_scorers()->set_name("entropy"); },
        "spec.tasks[1].scorers[0].name", "NAME_UNKNOWN", "\"entropy\"",
-       "one of accuracy, positional_symbolic"},
+       "one of accuracy, accuracy_by_position, positional_symbolic"},
       {"duplicate scorer", [](auto* spec) { spec->add_scorers()->set_name("accuracy"); },
        "spec.scorers[2]", "VALUE_DUPLICATE", "\"accuracy\"", "spec.scorers[0]"},
       {"duplicate scorer by its defaults",

@@ -2,10 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
 #include "common/spec/scorer_params.h"
 #include "common/status.h"
 #include "worker/engine/scorers/accuracy.h"
+#include "worker/engine/scorers/accuracy_by_position.h"
 #include "worker/engine/scorers/positional_symbolic.h"
 
 namespace hopscope::engine {
@@ -24,6 +26,7 @@ constexpr Entry kEntries[] = {
         ItemFailures* failures) -> std::unique_ptr<Scorer> {
        return std::make_unique<Accuracy>(items, failures);
      }},
+    {"accuracy_by_position", nullptr},  // made in MakeScorer: it alone needs the window
     {"positional_symbolic",
      [](const v1::ScorerSpec& spec, const checkpoint::Architecture& architecture, int64_t items,
         ItemFailures* failures) -> std::unique_ptr<Scorer> {
@@ -42,7 +45,15 @@ std::vector<std::string> ScorerNames() {
 absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
                                                    const v1::ScorerSpec& spec,
                                                    const checkpoint::Architecture& architecture,
-                                                   int64_t items, ItemFailures* failures) {
+                                                   int64_t items, ItemFailures* failures,
+                                                   const v1::Window& window) {
+  if (spec.name() == spec::kAccuracyByPosition) {
+    if (window.target() < 1) {
+      return common::InvalidField(spec::kUnsupported, absl::StrCat(field, ".name"), spec.name(),
+                                  "nothing: these sequences have no window");
+    }
+    return std::make_unique<AccuracyByPosition>(window, items, failures);
+  }
   for (const Entry& entry : kEntries) {
     if (spec.name() != entry.name) continue;
     v1::ScorerSpec complete = spec;

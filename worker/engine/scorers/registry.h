@@ -17,11 +17,13 @@ std::vector<std::string> ScorerNames();
 
 // A scorer for a unit of so many items. Parameters that are left out get their defaults.
 // INVALID_ARGUMENT (common::InvalidField, `field` being the scorer's path) where the name or a
-// parameter is wrong. `failures` must outlive the scorer.
+// parameter is wrong, or where the scorer needs the task's window and there is none. `failures`
+// must outlive the scorer.
 absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
                                                    const v1::ScorerSpec& spec,
                                                    const checkpoint::Architecture& architecture,
-                                                   int64_t items, ItemFailures* failures);
+                                                   int64_t items, ItemFailures* failures,
+                                                   const v1::Window& window = {});
 
 }  // namespace hopscope::engine
 
