@@ -14,6 +14,7 @@
 #include "server/jobs/job_edit.h"
 #include "server/jobs/plausibility.h"
 #include "server/jobs/required.h"
+#include "server/jobs/unit_range.h"
 
 namespace hopscope::jobs {
 namespace {
@@ -121,8 +122,7 @@ class Report {
     // A worker is forgotten long after it lost its leases.
     if (!worker.has_value()) return v1::ReportUnitResponse::DISPOSITION_SUPERSEDED;
     const store::JobPlanRow& plan = edit_.plan();
-    const int64_t item_count =
-        std::min(cell.items_per_unit, cell.items - unit_.key.unit * cell.items_per_unit);
+    const int64_t item_count = RangeOf(plan, cell, unit_.key.unit).count;
     const absl::Status plausible = CheckUnitResult(result, item_count, plan.spec.tasks(cell.task),
                                                    plan.checkpoints[cell.checkpoint]);
     if (!plausible.ok()) return Refuse(plausible.message());
