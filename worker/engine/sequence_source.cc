@@ -44,6 +44,16 @@ absl::StatusOr<std::vector<Sequence>> TaskSource::Make(absl::Span<const int64_t>
   return sequences;
 }
 
+Sequence SequenceOf(const tokens::TokensLine& line) {
+  Sequence sequence;
+  sequence.tokens = line.tokens;
+  sequence.label = line.label.value_or(-1);
+  sequence.queries = line.queries;
+  sequence.blocks = line.blocks;
+  sequence.needle = line.needle;
+  return sequence;
+}
+
 absl::StatusOr<std::vector<Sequence>> ListSource::Make(absl::Span<const int64_t> items) const {
   std::vector<Sequence> sequences;
   sequences.reserve(items.size());
