@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
@@ -189,8 +190,7 @@ absl::Status NormalizeTokensTask(const std::string& field, const v1::Limits& lim
                          int32_t value) {
     if (values->empty()) values->Add(value);
     if (values->size() == 1 && values->Get(0) == value) return absl::OkStatus();
-    return InvalidField(kUnsupported, path(name),
-                        absl::StrCat("a list of ", values->size(), " from ", values->Get(0)),
+    return InvalidField(kUnsupported, path(name), absl::StrJoin(*values, ", "),
                         absl::StrCat("task ", kTokensTask, " has ", value, " alone"));
   };
   HOPSCOPE_RETURN_IF_ERROR(fixed("hops", task->mutable_hops(), 1));

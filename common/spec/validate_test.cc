@@ -576,5 +576,60 @@ TEST(NormalizeTest, LimitsOfTheServerAreAppliedInPlaceOfTheDefaults) {
                 limits);
 }
 
+// A task of uploaded sequences.
+v1::EvalJobSpec TokensSpec() {
+  v1::EvalJobSpec spec;
+  v1::TaskSpec* task = spec.add_tasks();
+  task->set_task("tokens");
+  task->set_tokens_digest("sha256:" + std::string(64, 'a'));
+  task->add_checkpoints("letter/step-06750");
+  return spec;
+}
+
+TEST(NormalizeTest, SequencesOfTheUsersOwnHaveOneHopAndNothingAdded) {
+  const auto normal = Normalize(TokensSpec(), {});
+  ASSERT_TRUE(normal.ok()) << normal.status();
+  EXPECT_THAT(normal->tasks(0).hops(), ::testing::ElementsAre(1));
+  EXPECT_THAT(normal->tasks(0).added_tokens(), ::testing::ElementsAre(0));
+  EXPECT_EQ(normal->tasks(0).samples(), 0);
+  EXPECT_FALSE(normal->tasks(0).has_window());
+  EXPECT_EQ(normal->tasks(0).padding(), "");
+  EXPECT_EQ(Normalize(*normal, {})->SerializeAsString(), normal->SerializeAsString());
+  v1::EvalJobSpec two = TokensSpec();
+  *two.add_tasks() = two.tasks(0);
+  EXPECT_EQ(common::ErrorReason(Normalize(two, {}).status()), "VALUE_DUPLICATE");
+  two.mutable_tasks(1)->set_tokens_digest("sha256:" + std::string(64, 'b'));
+  EXPECT_TRUE(Normalize(two, {}).ok());
+}
+
+TEST(NormalizeTest, RefusesWhatSequencesOfTheUsersOwnCannotHave) {
+  struct Case {
+    const char* field;
+    void (*spoil)(v1::EvalJobSpec*);
+  };
+  const Case cases[] = {
+      {"spec.tasks[0].hops", [](auto* spec) { spec->mutable_tasks(0)->add_hops(2); }},
+      {"spec.tasks[0].added_tokens",
+       [](auto* spec) { spec->mutable_tasks(0)->add_added_tokens(5); }},
+      {"spec.tasks[0].window",
+       [](auto* spec) { spec->mutable_tasks(0)->mutable_window()->set_target(8); }},
+      {"spec.tasks[0].padding", [](auto* spec) { spec->mutable_tasks(0)->set_padding("random"); }},
+      {"spec.tasks[0].samples", [](auto* spec) { spec->mutable_tasks(0)->set_samples(-1); }},
+      {"spec.tasks[0].tokens_digest",
+       [](auto* spec) { spec->mutable_tasks(0)->clear_tokens_digest(); }},
+      {"spec.tasks[0].tokens_digest",
+       [](auto* spec) { spec->mutable_tasks(0)->set_tokens_digest("sha256:AB"); }},
+      {"spec.tasks[0].scorers",
+       [](auto* spec) { spec->add_scorers()->set_name("accuracy_by_position"); }},
+  };
+  for (const Case& one : cases) {
+    v1::EvalJobSpec spec = TokensSpec();
+    one.spoil(&spec);
+    const absl::Status status = Normalize(spec, {}).status();
+    ASSERT_TRUE(common::GetErrorInfo(status).has_value()) << one.field;
+    EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"), one.field) << status;
+  }
+}
+
 }  // namespace
 }  // namespace hopscope::spec

@@ -54,9 +54,9 @@ absl::Status UploadedTokens::Upload::Append(absl::string_view piece) {
   HOPSCOPE_RETURN_IF_ERROR(parser_.Append(piece));
   hash_.Update(piece.data(), piece.size());
   while (!piece.empty()) {
-    const size_t room = static_cast<size_t>(kChunkBytes) - chunk_.size();
-    chunk_.append(piece.substr(0, room));
-    piece.remove_prefix(std::min(room, piece.size()));
+    const size_t taken = std::min(piece.size(), static_cast<size_t>(kChunkBytes) - chunk_.size());
+    chunk_.append(piece.data(), taken);
+    piece.remove_prefix(taken);
     if (static_cast<int64_t>(chunk_.size()) == kChunkBytes) {
       HOPSCOPE_RETURN_IF_ERROR(StoreChunk());
     }

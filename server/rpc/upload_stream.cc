@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "grpcpp/server_context.h"
 #include "server/rpc/call_metadata.h"
 
 namespace hopscope::rpc {
@@ -92,8 +93,9 @@ void UploadStream::OnDone() {
   runtime_->open_calls.Remove(this);
   if (upload_ == nullptr) return;
   // Deleting what was stored of it blocks on the store.
-  const std::shared_ptr<jobs::UploadedTokens::Upload> upload = std::move(upload_);
-  if (!runtime_->executor.TrySubmit([upload]() mutable { upload.reset(); })) upload->Leave();
+  const auto upload =
+      std::make_shared<std::unique_ptr<jobs::UploadedTokens::Upload>>(std::move(upload_));
+  if (!runtime_->executor.TrySubmit([upload] { upload->reset(); })) (*upload)->Leave();
 }
 
 }  // namespace hopscope::rpc
