@@ -1,5 +1,6 @@
 #include "common/spec/catalog.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <set>
 #include <string>
@@ -9,17 +10,51 @@
 namespace hopscope::spec {
 namespace {
 
-v1::TaskCapability Task(absl::string_view name, absl::string_view description, int32_t vocab_size,
+// The largest window of most tasks. Keeps a block of balanced items, its slots times the values of
+// an answer, in the tens of thousands.
+constexpr int32_t kMaxWindowSlots = 512;
+
+v1::Window Sizes(int32_t target, int32_t pre_target) {
+  v1::Window window;
+  window.set_target(target);
+  window.set_pre_target(pre_target);
+  return window;
+}
+
+v1::TaskCapability Task(absl::string_view name, absl::string_view description,
                         std::initializer_list<absl::string_view> paddings) {
   v1::TaskCapability task;
   task.set_name(std::string(name));
   task.set_description(std::string(description));
   task.set_min_hops(1);
-  task.set_max_hops(4);
-  task.set_vocab_size(vocab_size);
-  task.mutable_default_window()->set_target(8);
-  task.mutable_default_window()->set_pre_target(8);
+  task.set_max_hops(1);
   for (const absl::string_view padding : paddings) task.add_paddings(std::string(padding));
+  return task;
+}
+
+// A task of one to four hops, with a window of two parts.
+v1::TaskCapability HopTask(absl::string_view name, absl::string_view description,
+                           std::initializer_list<absl::string_view> paddings) {
+  v1::TaskCapability task = Task(name, description, paddings);
+  task.set_max_hops(4);
+  *task.mutable_default_window() = Sizes(8, 8);
+  *task.mutable_min_window() = Sizes(1, 0);
+  *task.mutable_max_window() = Sizes(kMaxWindowSlots, kMaxWindowSlots);
+  task.set_max_window_slots(kMaxWindowSlots);
+  task.set_vocab_size(VocabSize(name, task.default_window()));
+  return task;
+}
+
+// A task of one look-up, whose window is target slots alone.
+v1::TaskCapability LookUpTask(absl::string_view name, absl::string_view description,
+                              int32_t min_slots, int32_t max_slots,
+                              std::initializer_list<absl::string_view> paddings) {
+  v1::TaskCapability task = Task(name, description, paddings);
+  *task.mutable_default_window() = Sizes(16, 0);
+  *task.mutable_min_window() = Sizes(min_slots, 0);
+  *task.mutable_max_window() = Sizes(max_slots, 0);
+  task.set_max_window_slots(max_slots);
+  task.set_vocab_size(VocabSize(name, task.default_window()));
   return task;
 }
 
@@ -51,15 +86,35 @@ const Capability* Find(const std::vector<Capability>& all, absl::string_view nam
 
 const std::vector<v1::TaskCapability>& Tasks() {
   static const auto* const tasks = new std::vector<v1::TaskCapability>{
-      Task("number",
-           "Follow integers: from the last token, an integer v points v slots back; the answer is "
-           "the first letter on that path (arXiv 2605.31558, Number task).",
-           137, {"random", "window", "constant"}),
-      Task("letter",
-           "Follow letters: from the last token, a pair (x, y) points to the earlier pair that "
-           "begins with y; the answer is the first pair with an integer on that path "
-           "(arXiv 2605.31558, Letter task).",
-           129, {"random", "pairs", "window", "constant"}),
+      HopTask("number",
+              "Follow integers: from the last token, an integer v points v slots back; the answer "
+              "is the first letter on that path (arXiv 2605.31558, Number task). A window of more "
+              "than 16 slots has further integers, one more token id for each slot.",
+              {"random", "window", "constant"}),
+      HopTask("letter",
+              "Follow letters: from the last token, a pair (x, y) points to the earlier pair that "
+              "begins with y; the answer is the first pair with an integer on that path "
+              "(arXiv 2605.31558, Letter task).",
+              {"random", "pairs", "window", "constant"}),
+      LookUpTask("index",
+                 "Look up by position: the last token names a slot of the window, and the answer "
+                 "is the symbol there (arXiv 2511.11579, Index). The vocabulary has one token id "
+                 "for each slot.",
+                 1, kMaxWindowSlots, {"random", "window", "constant"}),
+      LookUpTask("retrieval",
+                 "Look up by content: the window holds pairs of different symbols, each with an "
+                 "attribute; the last token is one of the symbols, and the answer is its attribute "
+                 "(arXiv 2511.11579, Information Retrieval).",
+                 1, kPairSymbols, {"random", "window", "constant"}),
+      LookUpTask("partial_induction",
+                 "Look up by content and position: the symbol that the last token names is in two "
+                 "or three pairs of the window, and the answer is the attribute in the last of "
+                 "them (arXiv 2511.11579, Partial Induction).",
+                 2, kMaxWindowSlots, {"random", "constant"}),
+      Task(kTokensTask,
+           "Sequences of your own, as JSON lines: tokens_file in a spec file, or tokens_digest "
+           "after UploadTokens. Answers count where a line has a label.",
+           {}),
   };
   return *tasks;
 }
@@ -70,6 +125,10 @@ const std::vector<v1::ScorerCapability>& Scorers() {
              "Share of sequences whose label has the largest logit of the whole vocabulary after "
              "the last token (the lowest id on ties). Part of every cell's result, asked for or "
              "not.",
+             {"correct"}),
+      Scorer(kAccuracyByPosition,
+             "Accuracy for each slot of the window that an answer stood at, one row a slot: step "
+             "is the slot, from 0. Not for task tokens, whose sequences have no window.",
              {"correct"}),
       Scorer(
           "positional_symbolic",
@@ -118,6 +177,8 @@ const v1::Limits& DefaultLimits() {
     made->set_max_added_tokens(5'000);
     made->set_max_message_bytes(4 << 20);
     made->set_max_units_per_job(10'000'000);
+    made->set_max_tokens_bytes_per_upload(int64_t{256} << 20);
+    made->set_max_tokens_bytes_per_tenant(int64_t{1} << 30);
     return made;
   }();
   return *limits;
@@ -127,6 +188,23 @@ v1::Limits CompleteLimits(const v1::Limits& limits) {
   v1::Limits complete = DefaultLimits();
   complete.MergeFrom(limits);  // leaves alone what is 0 in `limits`
   return complete;
+}
+
+int32_t VocabSize(absl::string_view task, const v1::Window& window) {
+  if (task == "number") {
+    return 1 + kNumberIntegers + kNumberLetters +
+           std::max(0, window.target() + window.pre_target() - kNumberIntegers);
+  }
+  if (task == "letter") return 1 + 8 * 8 + 8 * 8;
+  if (task == "index") return 1 + kIndexSymbols + window.target();
+  if (task == "retrieval" || task == "partial_induction") {
+    return 1 + kPairSymbols * kPairAttributes + kPairSymbols + kPairAttributes;
+  }
+  return 0;
+}
+
+bool IsPerHead(absl::string_view scorer) {
+  return scorer != "accuracy" && scorer != kAccuracyByPosition;
 }
 
 int64_t SequenceLength(const v1::TaskSpec& task, int32_t added_tokens) {

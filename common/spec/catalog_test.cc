@@ -9,19 +9,31 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(CatalogTest, HasTheTasksOfThePaper) {
-  ASSERT_EQ(Tasks().size(), 2u);
+TEST(CatalogTest, HasTheTasksOfThePapers) {
+  ASSERT_EQ(Tasks().size(), 6u);
   EXPECT_EQ(Tasks()[0].name(), "number");
   EXPECT_EQ(Tasks()[0].vocab_size(), 137);
   EXPECT_THAT(Tasks()[0].paddings(), ElementsAre("random", "window", "constant"));
   EXPECT_EQ(Tasks()[1].name(), "letter");
   EXPECT_EQ(Tasks()[1].vocab_size(), 129);
   EXPECT_THAT(Tasks()[1].paddings(), ElementsAre("random", "pairs", "window", "constant"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Tasks()[i].max_hops(), 4);
+    EXPECT_EQ(Tasks()[i].default_window().target(), 8);
+    EXPECT_EQ(Tasks()[i].default_window().pre_target(), 8);
+  }
+  EXPECT_EQ(FindTask("index")->vocab_size(), 49);
+  EXPECT_EQ(FindTask("retrieval")->vocab_size(), 297);
+  EXPECT_EQ(FindTask("partial_induction")->vocab_size(), 297);
+  for (const char* name : {"index", "retrieval", "partial_induction"}) {
+    EXPECT_EQ(FindTask(name)->max_hops(), 1);
+    EXPECT_EQ(FindTask(name)->default_window().target(), 16);
+    EXPECT_EQ(FindTask(name)->default_window().pre_target(), 0);
+  }
+  EXPECT_FALSE(FindTask("tokens")->has_default_window());
+  EXPECT_EQ(FindTask("tokens")->vocab_size(), 0);
   for (const v1::TaskCapability& task : Tasks()) {
     EXPECT_EQ(task.min_hops(), 1);
-    EXPECT_EQ(task.max_hops(), 4);
-    EXPECT_EQ(task.default_window().target(), 8);
-    EXPECT_EQ(task.default_window().pre_target(), 8);
     EXPECT_FALSE(task.description().empty());
     EXPECT_EQ(FindTask(task.name()), &task);
   }
@@ -30,7 +42,10 @@ TEST(CatalogTest, HasTheTasksOfThePaper) {
 }
 
 TEST(CatalogTest, HasTheScorersWithTheirParameters) {
-  ASSERT_EQ(Scorers().size(), 2u);
+  ASSERT_EQ(Scorers().size(), 3u);
+  EXPECT_FALSE(IsPerHead("accuracy"));
+  EXPECT_FALSE(IsPerHead("accuracy_by_position"));
+  EXPECT_TRUE(IsPerHead("positional_symbolic"));
   const v1::ScorerCapability* accuracy = FindScorer("accuracy");
   ASSERT_NE(accuracy, nullptr);
   EXPECT_EQ(accuracy->params_size(), 0);

@@ -30,6 +30,8 @@ v1::ScorerSpec ScorerAtLength(const v1::ScorerSpec& scorer, int64_t tokens) {
 
 v1::TaskSpec TaskAtLength(const v1::TaskSpec& task, int32_t added_tokens) {
   v1::TaskSpec decided = task;
+  // Uploaded sequences have lengths of their own: what depends on one is decided for each.
+  if (task.task() == kTokensTask) return decided;
   for (v1::ScorerSpec& scorer : *decided.mutable_scorers()) {
     scorer = ScorerAtLength(scorer, SequenceLength(task, added_tokens));
   }

@@ -23,7 +23,8 @@ inline constexpr int64_t kAllQueriesKeys = 512;
 // "tokens" or "blocks". Results are reported under the parameters of this.
 v1::ScorerSpec ScorerAtLength(const v1::ScorerSpec& scorer, int64_t tokens);
 
-// The task with its scorers as they are for sequences with so many added tokens.
+// The task with its scorers as they are for sequences with so many added tokens. Task "tokens" is
+// left as it is: each of its sequences has a length of its own.
 v1::TaskSpec TaskAtLength(const v1::TaskSpec& task, int32_t added_tokens);
 
 // Refuses what would cost too much at this length. INVALID_ARGUMENT with the cost (LIMIT_EXCEEDED);

@@ -238,9 +238,10 @@ TEST(NormalizeTest, RefusesWrongTasks) {
        "spec.tasks", "LIMIT_EXCEEDED", "1002", "1 to 1000"},
       {"unknown task", [](auto* spec) { spec->mutable_tasks(1)->set_task("leter"); },
        "spec.tasks[1].task", "NAME_UNKNOWN", "\"leter\"",
-       "one of number, letter; did you mean letter?"},
+       "one of number, letter, index, retrieval, partial_induction, tokens; did you mean letter?"},
       {"no task name", [](auto* spec) { spec->mutable_tasks(0)->clear_task(); },
-       "spec.tasks[0].task", "NAME_UNKNOWN", "\"\"", "one of number, letter"},
+       "spec.tasks[0].task", "NAME_UNKNOWN", "\"\"",
+       "one of number, letter, index, retrieval, partial_induction, tokens"},
       {"no hops", [](auto* spec) { spec->mutable_tasks(0)->clear_hops(); }, "spec.tasks[0].hops",
        "FIELD_MISSING", "empty", "at least one"},
       {"hop 0", [](auto* spec) { spec->mutable_tasks(0)->set_hops(2, 0); }, "spec.tasks[0].hops[2]",
@@ -268,20 +269,20 @@ TEST(NormalizeTest, RefusesWrongTasks) {
       {"padding of another task", [](auto* spec) { spec->mutable_tasks(0)->set_padding("pairs"); },
        "spec.tasks[0].padding", "NAME_UNKNOWN", "\"pairs\"", "random, window, constant"},
       {"empty window", [](auto* spec) { spec->mutable_tasks(0)->mutable_window(); },
-       "spec.tasks[0].window.target", "VALUE_OUT_OF_RANGE", "0", "1 to 16"},
+       "spec.tasks[0].window.target", "VALUE_OUT_OF_RANGE", "0", "1 to 512"},
       {"window with a negative size",
        [](auto* spec) {
          spec->mutable_tasks(0)->mutable_window()->set_target(8);
          spec->mutable_tasks(0)->mutable_window()->set_pre_target(-8);
        },
-       "spec.tasks[0].window.pre_target", "VALUE_OUT_OF_RANGE", "-8", "0 to 16"},
-      {"window beyond the largest integer",
+       "spec.tasks[0].window.pre_target", "VALUE_OUT_OF_RANGE", "-8", "0 to 512"},
+      {"window beyond the number task's",
        [](auto* spec) {
-         spec->mutable_tasks(0)->mutable_window()->set_target(9);
+         spec->mutable_tasks(0)->mutable_window()->set_target(505);
          spec->mutable_tasks(0)->mutable_window()->set_pre_target(8);
        },
-       "spec.tasks[0].window", "COMBINATION_UNSUPPORTED", "target 9 + pre_target 8",
-       "at most 16, its largest integer"},
+       "spec.tasks[0].window", "COMBINATION_UNSUPPORTED", "target 505 + pre_target 8",
+       "at most 512"},
       {"window beyond the letter task's",
        [](auto* spec) {
          spec->mutable_tasks(1)->mutable_window()->set_target(500);
@@ -367,11 +368,11 @@ TEST(NormalizeTest, RefusesWrongScorers) {
   const WrongSpec wrongs[] = {
       {"unknown scorer", [](auto* spec) { spec->mutable_scorers(0)->set_name("acuracy"); },
        "spec.scorers[0].name", "NAME_UNKNOWN", "\"acuracy\"",
-       "one of accuracy, positional_symbolic; did you mean accuracy?"},
+       "one of accuracy, accuracy_by_position, positional_symbolic; did you mean accuracy?"},
       {"unknown scorer of a task",
        [](auto* spec) { spec->mutable_tasks(1)->add_scorers()->set_name("entropy"); },
        "spec.tasks[1].scorers[0].name", "NAME_UNKNOWN", "\"entropy\"",
-       "one of accuracy, positional_symbolic"},
+       "one of accuracy, accuracy_by_position, positional_symbolic"},
       {"duplicate scorer", [](auto* spec) { spec->add_scorers()->set_name("accuracy"); },
        "spec.scorers[2]", "VALUE_DUPLICATE", "\"accuracy\"", "spec.scorers[0]"},
       {"duplicate scorer by its defaults",
@@ -626,6 +627,61 @@ TEST(NormalizeTest, LimitsOfTheServerAreAppliedInPlaceOfTheDefaults) {
   ExpectRefused({"samples", [](auto* spec) { spec->mutable_tasks(1)->set_samples(1201); },
                  "spec.tasks[1].samples", "VALUE_OUT_OF_RANGE", "1201", "1 to 1200"},
                 limits);
+}
+
+// A task of uploaded sequences.
+v1::EvalJobSpec TokensSpec() {
+  v1::EvalJobSpec spec;
+  v1::TaskSpec* task = spec.add_tasks();
+  task->set_task("tokens");
+  task->set_tokens_digest("sha256:" + std::string(64, 'a'));
+  task->add_checkpoints("letter/step-06750");
+  return spec;
+}
+
+TEST(NormalizeTest, SequencesOfTheUsersOwnHaveOneHopAndNothingAdded) {
+  const auto normal = Normalize(TokensSpec(), {});
+  ASSERT_TRUE(normal.ok()) << normal.status();
+  EXPECT_THAT(normal->tasks(0).hops(), ::testing::ElementsAre(1));
+  EXPECT_THAT(normal->tasks(0).added_tokens(), ::testing::ElementsAre(0));
+  EXPECT_EQ(normal->tasks(0).samples(), 0);
+  EXPECT_FALSE(normal->tasks(0).has_window());
+  EXPECT_EQ(normal->tasks(0).padding(), "");
+  EXPECT_EQ(Normalize(*normal, {})->SerializeAsString(), normal->SerializeAsString());
+  v1::EvalJobSpec two = TokensSpec();
+  *two.add_tasks() = two.tasks(0);
+  EXPECT_EQ(common::ErrorReason(Normalize(two, {}).status()), "VALUE_DUPLICATE");
+  two.mutable_tasks(1)->set_tokens_digest("sha256:" + std::string(64, 'b'));
+  EXPECT_TRUE(Normalize(two, {}).ok());
+}
+
+TEST(NormalizeTest, RefusesWhatSequencesOfTheUsersOwnCannotHave) {
+  struct Case {
+    const char* field;
+    void (*spoil)(v1::EvalJobSpec*);
+  };
+  const Case cases[] = {
+      {"spec.tasks[0].hops", [](auto* spec) { spec->mutable_tasks(0)->add_hops(2); }},
+      {"spec.tasks[0].added_tokens",
+       [](auto* spec) { spec->mutable_tasks(0)->add_added_tokens(5); }},
+      {"spec.tasks[0].window",
+       [](auto* spec) { spec->mutable_tasks(0)->mutable_window()->set_target(8); }},
+      {"spec.tasks[0].padding", [](auto* spec) { spec->mutable_tasks(0)->set_padding("random"); }},
+      {"spec.tasks[0].samples", [](auto* spec) { spec->mutable_tasks(0)->set_samples(-1); }},
+      {"spec.tasks[0].tokens_digest",
+       [](auto* spec) { spec->mutable_tasks(0)->clear_tokens_digest(); }},
+      {"spec.tasks[0].tokens_digest",
+       [](auto* spec) { spec->mutable_tasks(0)->set_tokens_digest("sha256:AB"); }},
+      {"spec.tasks[0].scorers",
+       [](auto* spec) { spec->add_scorers()->set_name("accuracy_by_position"); }},
+  };
+  for (const Case& one : cases) {
+    v1::EvalJobSpec spec = TokensSpec();
+    one.spoil(&spec);
+    const absl::Status status = Normalize(spec, {}).status();
+    ASSERT_TRUE(common::GetErrorInfo(status).has_value()) << one.field;
+    EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"), one.field) << status;
+  }
 }
 
 }  // namespace

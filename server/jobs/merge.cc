@@ -86,6 +86,7 @@ absl::Status MergeUnit(const v1::UnitResult& next, v1::UnitResult& merge) {
   merge.set_items(merge.items() + next.items());
   merge.set_items_failed(merge.items_failed() + next.items_failed());
   merge.set_correct(merge.correct() + next.correct());
+  merge.set_items_unlabelled(merge.items_unlabelled() + next.items_unlabelled());
   for (const v1::ItemFailure& failure : next.item_failures()) {
     if (merge.item_failures_size() >= kKeptItemFailures) break;
     *merge.add_item_failures() = failure;
@@ -94,23 +95,25 @@ absl::Status MergeUnit(const v1::UnitResult& next, v1::UnitResult& merge) {
 }
 
 void SummariseAnswers(int64_t items, int64_t items_failed, int64_t correct,
-                      v1::CellResult& result) {
+                      int64_t items_unlabelled, v1::CellResult& result) {
   result.set_items(items);
   result.set_items_failed(items_failed);
   result.set_correct(correct);
-  if (items == 0) return;
-  const auto n = static_cast<double>(items);
+  result.set_items_unlabelled(items_unlabelled);
+  const int64_t labelled = items - items_unlabelled;
+  if (labelled == 0) return;
+  const auto n = static_cast<double>(labelled);
   const double p = static_cast<double>(correct) / n;
   result.set_accuracy(p);
   // s^2 = n / (n - 1) * p * (1 - p), and the standard error is s / sqrt(n).
-  if (items >= 2) result.set_standard_error(std::sqrt(p * (1 - p) / (n - 1)));
+  if (labelled >= 2) result.set_standard_error(std::sqrt(p * (1 - p) / (n - 1)));
   const double z2 = kNormalQuantile * kNormalQuantile;
   const double centre = (p + z2 / (2 * n)) / (1 + z2 / n);
   const double half =
       kNormalQuantile / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
   // Exactly 0 and 1 at the ends, where the formula leaves rounding behind.
   result.set_ci_low(correct == 0 ? 0 : std::max(0.0, centre - half));
-  result.set_ci_high(correct == items ? 1 : std::min(1.0, centre + half));
+  result.set_ci_high(correct == labelled ? 1 : std::min(1.0, centre + half));
 }
 
 std::vector<v1::HeadScores> SummariseHeads(const v1::UnitResult& merge, const v1::Cell& cell) {

@@ -121,7 +121,7 @@ TEST(MergeTest, ExamplesOfFailedItemsAreFew) {
 
 v1::CellResult Answers(int64_t items, int64_t correct) {
   v1::CellResult result;
-  SummariseAnswers(items, /*items_failed=*/3, correct, result);
+  SummariseAnswers(items, /*items_failed=*/3, correct, /*items_unlabelled=*/0, result);
   EXPECT_EQ(result.items(), items);
   EXPECT_EQ(result.items_failed(), 3);
   EXPECT_EQ(result.correct(), correct);

@@ -32,25 +32,38 @@ absl::Status Implausible(const Parts&... parts) {
                            absl::StrCat("the worker's result cannot be right: ", parts...));
 }
 
-absl::Status CheckCounts(const v1::UnitResult& result, int64_t item_count) {
+absl::Status CheckCounts(const v1::UnitResult& result, int64_t item_count,
+                         const v1::TaskSpec& task) {
   if (result.items() < 0 || result.items_failed() < 0 ||
       result.items() > item_count - result.items_failed() ||
       result.items() + result.items_failed() != item_count) {
     return Implausible(result.items(), " items and ", result.items_failed(), " failed ones of ",
                        item_count);
   }
-  if (result.correct() < 0 || result.correct() > result.items()) {
-    return Implausible(result.correct(), " correct answers of ", result.items(), " items");
+  const bool may_lack_labels = task.task() == spec::kTokensTask;
+  if (result.items_unlabelled() < 0 ||
+      result.items_unlabelled() > (may_lack_labels ? result.items() : 0)) {
+    return Implausible(result.items_unlabelled(), " items without a label of ", result.items());
+  }
+  if (result.correct() < 0 || result.correct() > result.items() - result.items_unlabelled()) {
+    return Implausible(result.correct(), " correct answers of ",
+                       result.items() - result.items_unlabelled(), " items");
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items,
+absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items, const v1::TaskSpec& task,
                         const store::CheckpointRow& checkpoint) {
   const std::string name = absl::StrCat(score.scorer(), ".", score.metric());
-  if (score.layers() != checkpoint.layers || score.heads() != checkpoint.heads) {
+  const bool per_head = spec::IsPerHead(score.scorer());
+  const int64_t layers = per_head ? checkpoint.layers : 0;
+  const int64_t heads = per_head ? checkpoint.heads : 0;
+  if (score.layers() != layers || score.heads() != heads) {
     return Implausible(name, " has ", score.layers(), " layers of ", score.heads(),
-                       " heads, the model ", checkpoint.layers, " of ", checkpoint.heads);
+                       " heads, it should have ", layers, " of ", heads);
+  }
+  if (score.scorer() == spec::kAccuracyByPosition && score.steps() != task.window().target()) {
+    return Implausible(name, " has ", score.steps(), " slots, the window ", task.window().target());
   }
   if (score.steps() < 0 || score.steps() > kMaxAxis || score.planes() < 0 ||
       score.planes() > kMaxAxis) {
@@ -64,8 +77,8 @@ absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items,
       return Implausible(name, " has the flag ", spec::Quoted(flag));
     }
   }
-  const int64_t size = std::max<int64_t>(score.steps(), 1) * score.layers() * score.heads() *
-                       std::max<int64_t>(score.planes(), 1);
+  const int64_t size = std::max<int64_t>(score.steps(), 1) * std::max<int64_t>(layers, 1) *
+                       std::max<int64_t>(heads, 1) * std::max<int64_t>(score.planes(), 1);
   if (score.count_size() != size || score.mean_size() != size || score.m2_size() != size) {
     return Implausible(name, " has ", score.count_size(), " counts, ", score.mean_size(),
                        " means and ", score.m2_size(), " sums of squares, its shape ", size);
@@ -111,7 +124,7 @@ absl::Status CheckUnitResult(const v1::UnitResult& result, int64_t item_count,
       !spec::IsPrintableUtf8(result.kind())) {
     return Implausible("its kind is ", spec::Quoted(result.kind()));
   }
-  HOPSCOPE_RETURN_IF_ERROR(CheckCounts(result, item_count));
+  HOPSCOPE_RETURN_IF_ERROR(CheckCounts(result, item_count, task));
   if (result.items() == 0) {
     // Without items there is nothing to average, and a merge takes nothing from here.
     return absl::OkStatus();
@@ -129,7 +142,7 @@ absl::Status CheckUnitResult(const v1::UnitResult& result, int64_t item_count,
                          spec::Quoted(score.params().ShortDebugString()), ", or it is there twice");
     }
     missing.erase(found);
-    HOPSCOPE_RETURN_IF_ERROR(CheckScore(score, result.items(), checkpoint));
+    HOPSCOPE_RETURN_IF_ERROR(CheckScore(score, result.items(), task, checkpoint));
   }
   if (!missing.empty()) {
     return Implausible(missing[0].scorer, ".", missing[0].metric, " is missing");

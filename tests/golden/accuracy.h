@@ -20,6 +20,7 @@ struct ReferenceAccuracy {
   int hops = 0;  // 0: 1 to 4 hops in equal shares
   double accuracy = 0;
   int sequences = 0;  // that it rests on
+  std::string padding = "random";
 };
 
 // Sequences of 17 tokens: by hop and over all, four checkpoints.
@@ -27,6 +28,10 @@ std::vector<ReferenceAccuracy> ShortReferences();
 
 // Sequences with tokens added in front of the window: the two checkpoints that are shipped.
 std::vector<ReferenceAccuracy> LongReferences();
+
+// The Letter checkpoint with 300 added tokens of each kind: what they are made of matters more than
+// how many they are.
+std::vector<ReferenceAccuracy> PaddingReferences();
 
 // Measures checkpoints under one root with sequences of seed 42, chosen before anything was
 // measured.

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/tokens/tokens_file.h"
 #include "hopscope/v1/dispatch.pb.h"
 #include "worker/engine/tasks/task.h"
 
@@ -50,6 +51,9 @@ class TaskSource : public SequenceSource {
   int64_t items_;
   int64_t tokens_;
 };
+
+// A line of a tokens file as a sequence; without a label, its label is -1.
+Sequence SequenceOf(const tokens::TokensLine& line);
 
 // Hands out sequences that are there already.
 class ListSource : public SequenceSource {

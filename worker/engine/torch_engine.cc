@@ -1,6 +1,7 @@
 #include "worker/engine/torch_engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,15 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/checkpoint/families/family.h"
+#include "common/spec/catalog.h"
 #include "common/status.h"
 #include "worker/engine/evaluation.h"
 #include "worker/engine/host.h"
 #include "worker/engine/model/cpu_kernels.h"
+#include "worker/engine/model/runnable.h"
 #include "worker/engine/model/torch_runtime.h"
 #include "worker/engine/scorers/accuracy.h"
 #include "worker/engine/scorers/moments.h"
 #include "worker/engine/scorers/registry.h"
-#include "worker/engine/sequence_source.h"
 #include "worker/engine/tasks/registry.h"
 
 namespace hopscope::engine {
@@ -98,6 +100,7 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(Options options
     description.add_model_families(std::string(family.model_type));
   }
   for (const Task* task : Tasks()) description.add_tasks(task->name());
+  description.add_tasks(std::string(spec::kTokensTask));
   for (const std::string& scorer : ScorerNames()) description.add_scorers(scorer);
   description.set_kind(
       absl::StrCat(chosen.kind, "/torch-", TorchVersion(), "/engine-", kEngineVersion));
@@ -129,26 +132,48 @@ absl::StatusOr<v1::UnitResult> TorchEngine::Run(const v1::WorkUnit& unit, const 
   return error;
 }
 
+absl::StatusOr<TorchEngine::UnitSequences> TorchEngine::FindSequences(
+    const v1::WorkUnit& unit, const CancelFlag& cancel) const {
+  UnitSequences sequences;
+  if (unit.sequences().task() != spec::kTokensTask) {
+    HOPSCOPE_ASSIGN_OR_RETURN(
+        TaskSource source,
+        TaskSource::Create(unit.sequences(), unit.first_item(), unit.item_count()));
+    sequences.vocab_size = source.task().vocab_size(unit.sequences().window());
+    if (unit.item_count() > 0) sequences.longest = source.tokens(0);
+    sequences.source = std::make_unique<TaskSource>(std::move(source));
+    return sequences;
+  }
+  HOPSCOPE_ASSIGN_OR_RETURN(const TokensReader::Lines lines, ReadTokens(unit, cancel));
+  for (const tokens::TokensLine& line : *lines) {
+    sequences.vocab_size = std::max<int64_t>(sequences.vocab_size, int64_t{line.MaxId()} + 1);
+    sequences.longest = std::max(sequences.longest, static_cast<int64_t>(line.tokens.size()));
+    sequences.list.push_back(SequenceOf(line));
+  }
+  sequences.source = std::make_unique<ListSource>(sequences.list);
+  return sequences;
+}
+
 absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
                                                     const CancelFlag& cancel,
                                                     RunStatistics* statistics) {
   if (cancel.cancelled()) return absl::CancelledError("the unit was cancelled");
   const int64_t items = unit.item_count();
-  HOPSCOPE_ASSIGN_OR_RETURN(const TaskSource source,
-                            TaskSource::Create(unit.sequences(), unit.first_item(), items));
+  HOPSCOPE_ASSIGN_OR_RETURN(const UnitSequences sequences, FindSequences(unit, cancel));
   const v1::Dtype dtype = unit.dtype() == v1::DTYPE_UNSPECIFIED ? v1::DTYPE_FLOAT32 : unit.dtype();
   double load_seconds = 0;
   HOPSCOPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,
                             cache_.Get(unit.checkpoint(), dtype, cancel, &load_seconds));
   if (statistics != nullptr) statistics->model_load_seconds += load_seconds;
   const checkpoint::Architecture& architecture = model->architecture();
-  if (architecture.vocab_size < source.task().vocab_size()) {
+  const int64_t needed = sequences.vocab_size;
+  if (architecture.vocab_size < needed) {
     return common::MakeError(
         absl::StatusCode::kFailedPrecondition, "CHECKPOINT",
         absl::StrCat("checkpoint ", unit.checkpoint().name(), " has ", architecture.vocab_size,
-                     " token ids, task ", source.task().name(), " needs ",
-                     source.task().vocab_size()));
+                     " token ids, task ", unit.sequences().task(), " needs ", needed));
   }
+  HOPSCOPE_RETURN_IF_ERROR(CheckLength(architecture, sequences.longest));
 
   ItemFailures failures(items);
   std::vector<std::unique_ptr<Scorer>> scorers;
@@ -158,12 +183,14 @@ absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
   scorers.push_back(std::move(accuracy));
   for (int i = 0; i < unit.scorers_size(); ++i) {
     if (unit.scorers(i).name() == scorers[0]->name()) continue;
-    HOPSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer,
-                              MakeScorer(absl::StrCat("scorers[", i, "]"), unit.scorers(i),
-                                         architecture, items, &failures, source.queries()));
+    HOPSCOPE_ASSIGN_OR_RETURN(
+        std::unique_ptr<Scorer> scorer,
+        MakeScorer(absl::StrCat("scorers[", i, "]"), unit.scorers(i), architecture, items,
+                   &failures,
+                   {.queries = sequences.source->queries(), .window = unit.sequences().window()}));
     scorers.push_back(std::move(scorer));
   }
-  Evaluation evaluation{.model = model.get(), .source = &source, .cancel = &cancel};
+  Evaluation evaluation{.model = model.get(), .source = sequences.source.get(), .cancel = &cancel};
   for (const auto& scorer : scorers) evaluation.scorers.push_back(scorer.get());
   HOPSCOPE_RETURN_IF_ERROR(Evaluate(evaluation, &pool_, statistics));
 
@@ -173,7 +200,9 @@ absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
   for (int64_t item = 0; item < items; ++item) {
     if (!failures.failed(item)) {
       result.set_items(result.items() + 1);
-      if (*correct.item(item) == 1) result.set_correct(result.correct() + 1);
+      const double value = *correct.item(item);
+      if (value == 1) result.set_correct(result.correct() + 1);
+      if (std::isnan(value)) result.set_items_unlabelled(result.items_unlabelled() + 1);
       continue;
     }
     result.set_items_failed(result.items_failed() + 1);

@@ -18,6 +18,7 @@
 #include "worker/engine/compute_pool.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/model_cache.h"
+#include "worker/engine/sequence_source.h"
 
 namespace hopscope::engine {
 
@@ -48,6 +49,16 @@ class TorchEngine : public Engine {
 
  private:
   TorchEngine(const Options& options, Device device, v1::WorkerDescription description);
+
+  // What a unit computes on, and what it asks of a model.
+  struct UnitSequences {
+    std::vector<Sequence> list;  // those that `source` hands out, where it does not make them
+    std::unique_ptr<SequenceSource> source;
+    int64_t vocab_size = 0;
+    int64_t longest = 0;  // tokens of a sequence
+  };
+  absl::StatusOr<UnitSequences> FindSequences(const v1::WorkUnit& unit,
+                                              const CancelFlag& cancel) const;
 
   absl::StatusOr<v1::UnitResult> RunUnit(const v1::WorkUnit& unit, const CancelFlag& cancel,
                                          RunStatistics* statistics);

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "worker/engine/sequence_source.h"
 #include "worker/engine/testing/engine_fixture.h"
 
 namespace hopscope::engine {
@@ -318,6 +319,75 @@ TEST_F(TorchEngineTest, OptionsAreChecked) {
   // No machine has so many.
   EXPECT_EQ(common::ErrorReason(create("cuda:100000", 1, 0)), "CUDA_UNAVAILABLE");
   EXPECT_TRUE(create("auto", 1, 0).ok());
+}
+
+// Hands out lines that are there.
+class LinesReader : public TokensReader {
+ public:
+  absl::StatusOr<Lines> Read(const std::string& digest, int64_t first_item, int64_t item_count,
+                             const CancelFlag&) override {
+    if (digest != "sha256:1") return absl::NotFoundError("no such sequences");
+    return std::make_shared<const std::vector<tokens::TokensLine>>(
+        lines.begin() + first_item, lines.begin() + first_item + item_count);
+  }
+
+  std::vector<tokens::TokensLine> lines;
+};
+
+TEST_F(TorchEngineTest, UploadedSequencesGiveWhatTheSameSequencesOfATaskGive) {
+  v1::WorkUnit unit = Unit("letter", 2, 0, 40);
+  const auto engine = MakeEngine(root_.get(), 2);
+  const auto made = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(made.ok()) << made.status();
+
+  LinesReader reader;
+  const auto source = TaskSource::Create(unit.sequences(), 0, 40);
+  for (int64_t item = 0; item < 40; ++item) {
+    const Sequence sequence = source->Make({&item, 1})->front();
+    tokens::TokensLine& line = reader.lines.emplace_back();
+    line.tokens = sequence.tokens;
+    line.label = sequence.label;
+  }
+  unit.mutable_sequences()->Clear();
+  unit.mutable_sequences()->set_task("tokens");
+  unit.mutable_sequences()->set_tokens_digest("sha256:1");
+  EXPECT_FALSE(engine->Run(unit, cancel_, nullptr).ok()) << "nobody reads sequences";
+  engine->set_tokens_reader(&reader);
+  const auto uploaded = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(uploaded.ok()) << uploaded.status();
+  EXPECT_EQ(Bytes(*uploaded), Bytes(*made));
+
+  // Of several lengths, some without a label.
+  reader.lines[3].label.reset();
+  reader.lines[5].label.reset();
+  reader.lines[5].tokens.resize(7);
+  const auto mixed = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  EXPECT_EQ(mixed->items(), 40);
+  EXPECT_EQ(mixed->items_unlabelled(), 2);
+  EXPECT_EQ(mixed->correct(), 38);
+
+  reader.lines[0].tokens[0] = 129;
+  const absl::Status large = engine->Run(unit, cancel_, nullptr).status();
+  EXPECT_EQ(common::ErrorReason(large), "CHECKPOINT");
+  EXPECT_THAT(large.message(), HasSubstr("needs 130"));
+  unit.mutable_sequences()->set_tokens_digest("sha256:2");
+  EXPECT_EQ(common::ErrorReason(engine->Run(unit, cancel_, nullptr).status()), "INTERNAL");
+}
+
+TEST_F(TorchEngineTest, CountsAnswersBySlot) {
+  v1::WorkUnit unit = Unit("letter", 1, 0, 64);
+  unit.clear_scorers();
+  unit.add_scorers()->set_name("accuracy_by_position");
+  const auto result = MakeEngine(root_.get(), 2)->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->scores_size(), 1);
+  EXPECT_EQ(result->scores(0).steps(), 8);
+  EXPECT_EQ(result->scores(0).layers(), 0);
+  int64_t items = 0;
+  for (const int64_t count : result->scores(0).count()) items += count;
+  EXPECT_EQ(items, 64);
+  EXPECT_THAT(result->scores(0).mean(), Each(1));
 }
 
 }  // namespace

@@ -65,9 +65,12 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
         score->set_scorer(scorer.name());
         *score->mutable_params() = params;
         score->set_metric(metric);
-        score->set_layers(kLayers);
-        score->set_heads(kHeads);
-        for (int head = 0; head < kLayers * kHeads; ++head) {
+        const bool per_head = spec::IsPerHead(scorer.name());
+        const int size = per_head ? kLayers * kHeads : unit.sequences().window().target();
+        score->set_steps(per_head ? 0 : size);
+        score->set_layers(per_head ? kLayers : 0);
+        score->set_heads(per_head ? kHeads : 0);
+        for (int head = 0; head < size; ++head) {
           score->add_count(0);
           score->add_mean(0);
           score->add_m2(0);
@@ -89,7 +92,7 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
     result.set_items(result.items() + 1);
     if (Hashed(seed, item, 0) < 0.75) result.set_correct(result.correct() + 1);
     for (int s = 0; s < result.scores_size(); ++s) {
-      for (int head = 0; head < kLayers * kHeads; ++head) {
+      for (int head = 0; head < result.scores(s).count_size(); ++head) {
         AddValue(*result.mutable_scores(s), head, Hashed(seed, item, 1 + s * 100 + head));
       }
     }

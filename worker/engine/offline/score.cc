@@ -16,6 +16,7 @@
 #include "common/spec/reasons.h"
 #include "common/spec/scorer_lengths.h"
 #include "common/status.h"
+#include "common/tokens/tokens_file.h"
 #include "nlohmann/json.hpp"
 #include "worker/engine/compute_pool.h"
 #include "worker/engine/evaluation.h"
@@ -23,7 +24,6 @@
 #include "worker/engine/model/runnable.h"
 #include "worker/engine/model/torch_runtime.h"
 #include "worker/engine/offline/options.h"
-#include "worker/engine/offline/tokens_file.h"
 #include "worker/engine/scorers/accuracy.h"
 #include "worker/engine/scorers/moments.h"
 #include "worker/engine/scorers/registry.h"
@@ -240,13 +240,13 @@ absl::Status RunScore(const ScoreOptions& options) {
   checkpoint::DigestCache digests;
   HOPSCOPE_ASSIGN_OR_RETURN(const std::string digest, digests.Digest(options.checkpoint));
   HOPSCOPE_ASSIGN_OR_RETURN(
-      const std::vector<TokensLine> lines,
-      ReadTokensFile(options.tokens, {.vocab_size = architecture.vocab_size}));
+      const std::vector<tokens::TokensLine> lines,
+      tokens::ReadTokensFile(options.tokens, {.vocab_size = architecture.vocab_size}));
 
   const bool needs_labels = std::any_of(specs.begin(), specs.end(),
                                         [](const auto& spec) { return spec.name() == "accuracy"; });
   std::vector<Sequence> sequences;
-  for (const TokensLine& line : lines) {
+  for (const tokens::TokensLine& line : lines) {
     const std::string where = absl::StrCat(options.tokens, ":", line.number);
     HOPSCOPE_RETURN_IF_ERROR(common::Annotate(
         CheckLength(architecture, static_cast<int64_t>(line.tokens.size())), where));
@@ -260,13 +260,7 @@ absl::Status RunScore(const ScoreOptions& options) {
           absl::StatusCode::kInvalidArgument, "TOKENS_FILE_INVALID",
           absl::StrCat(where, ": ", scorer.name(), ".queries=hops needs \"queries\""));
     }
-    Sequence sequence;
-    sequence.tokens = line.tokens;
-    sequence.label = line.label.value_or(-1);
-    sequence.queries = line.queries;
-    sequence.blocks = line.blocks;
-    sequence.needle = line.needle;
-    sequences.push_back(std::move(sequence));
+    sequences.push_back(SequenceOf(line));
   }
 
   std::vector<ScorerRun> runs;
@@ -288,7 +282,7 @@ absl::Status RunScore(const ScoreOptions& options) {
   for (ScorerRun& run : runs) {
     HOPSCOPE_ASSIGN_OR_RETURN(
         run.scorer, MakeScorer("--scorers " + run.spec.name(), run.spec, architecture, items,
-                               &failures, source.queries()));
+                               &failures, {.queries = source.queries()}));
     evaluation.scorers.push_back(run.scorer.get());
   }
   {

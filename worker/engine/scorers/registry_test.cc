@@ -31,7 +31,9 @@ TEST(ScorerRegistryTest, ScorersYieldTheMetricsOfTheCatalogForEachSetOfResultPar
   for (const v1::ScorerCapability& scorer : spec::Scorers()) {
     v1::ScorerSpec asked;
     asked.set_name(scorer.name());
-    const auto made = MakeScorer("scorers[0]", asked, SmallArchitecture(), 4, &failures);
+    ItemShape shape;
+    shape.window.set_target(8);
+    const auto made = MakeScorer("scorers[0]", asked, SmallArchitecture(), 4, &failures, shape);
     ASSERT_TRUE(made.ok()) << made.status();
     EXPECT_EQ((*made)->name(), scorer.name());
     ASSERT_TRUE(spec::NormalizeScorerParams("scorers[0]", &asked).ok());
@@ -68,6 +70,9 @@ TEST(ScorerRegistryTest, UnknownNamesAndParametersAreRefused) {
   asked.set_name("positional");
   EXPECT_THAT(MakeScorer("scorers[0]", asked, SmallArchitecture(), 1, &failures).status().message(),
               HasSubstr("scorers[0].name"));
+  asked.set_name("accuracy_by_position");
+  EXPECT_THAT(MakeScorer("scorers[0]", asked, SmallArchitecture(), 1, &failures).status().message(),
+              HasSubstr("have no window"));
   asked.set_name("positional_symbolic");
   (*asked.mutable_params()->mutable_fields())["mode"].set_string_value("words");
   EXPECT_THAT(MakeScorer("scorers[0]", asked, SmallArchitecture(), 1, &failures).status().message(),
