@@ -23,26 +23,29 @@ bool IsNative(const at::Tensor& rows, const at::Tensor& out) {
   return !IsHalf(rows) || (rows.is_cuda() && IsHalf(out));
 }
 
-// Calls product(rows, out) with both in the format of `type` and, on CPUs, a number of rows that
-// fills whole blocks; out holds what it held before, and gets the result.
+// Calls product(rows, out) for all rows, with both in the format of `type` and, on CPUs, a number
+// of rows that fills whole blocks; out holds what it held before, and gets the result.
 template <typename Product>
 void InWholeBlocks(const at::Tensor& rows, const at::Tensor& out, at::ScalarType type,
                    Product product) {
-  const int64_t count = rows.size(0);
-  const int64_t missing = rows.is_cuda() ? 0 : (kRowBlock - count % kRowBlock) % kRowBlock;
-  if (missing == 0 && rows.scalar_type() == type && out.scalar_type() == type) {
-    product(rows, out);
-    return;
+  int64_t done = 0;
+  if (rows.scalar_type() == type && out.scalar_type() == type) {
+    const int64_t count = rows.size(0);
+    done = rows.is_cuda() ? count : count - count % kRowBlock;
+    if (done > 0) product(rows.narrow(0, 0, done), out.narrow(0, 0, done));
   }
+  const int64_t left = rows.size(0) - done;
+  if (left == 0) return;
+  const int64_t filled_rows =
+      rows.is_cuda() ? left : (left + kRowBlock - 1) / kRowBlock * kRowBlock;
   const auto filled = [&](const at::Tensor& tensor) {
-    const at::Tensor copy =
-        at::zeros({count + missing, tensor.size(1)}, tensor.options().dtype(type));
-    copy.narrow(0, 0, count).copy_(tensor);
+    const at::Tensor copy = at::zeros({filled_rows, tensor.size(1)}, tensor.options().dtype(type));
+    copy.narrow(0, 0, left).copy_(tensor.narrow(0, done, left));
     return copy;
   };
   const at::Tensor result = filled(out);
   product(filled(rows), result);
-  out.copy_(result.narrow(0, 0, count));
+  out.narrow(0, done, left).copy_(result.narrow(0, 0, left));
 }
 
 // Calls product(part of the matrix, columns of out) for all of them, a part being float32.
