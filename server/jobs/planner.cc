@@ -45,6 +45,19 @@ struct Sequences {
   int64_t count = 0;                         // the first so many are used
 };
 
+// Bytes of a number in the format that a job computes in.
+int64_t BytesPerElement(v1::Dtype dtype) {
+  switch (dtype) {
+    case v1::DTYPE_FLOAT64:
+      return 8;
+    case v1::DTYPE_BFLOAT16:
+    case v1::DTYPE_FLOAT16:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
 class Planner {
  public:
   Planner(const v1::EvalJobSpec& spec, const checkpoint::ModelRoot& models,
@@ -180,7 +193,9 @@ class Planner {
       HOPSCOPE_ASSIGN_OR_RETURN(*row.ref.mutable_digest(), models_.Digest(name));
     }
     row.family = opened.architecture().family;
-    row.weight_bytes = opened.weight_bytes();
+    // As a worker holds them: it may be given the job where they fit.
+    row.weight_bytes = static_cast<int64_t>(
+        checkpoint::WeightBytes(opened.architecture(), BytesPerElement(plan_.job.spec.dtype())));
     row.layers = static_cast<int32_t>(opened.architecture().layers);
     row.heads = static_cast<int32_t>(opened.architecture().heads);
     const auto position = static_cast<int32_t>(opened_.size());

@@ -134,6 +134,21 @@ TEST_F(PlannerTest, CellsComeInTheDocumentedOrder) {
   EXPECT_GT(plan->job.checkpoints[3].weight_bytes, 0);
 }
 
+TEST_F(PlannerTest, WeightsTakeWhatTheFormatOfTheJobTakes) {
+  v1::EvalJobSpec spec = Spec({"number"});
+  const auto bytes = [&](v1::Dtype dtype) {
+    spec.set_dtype(dtype);
+    const auto plan = Make(spec);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? plan->job.checkpoints[0].weight_bytes : 0;
+  };
+  const int64_t float32 = bytes(v1::DTYPE_FLOAT32);
+  EXPECT_GT(float32, 0);
+  EXPECT_EQ(bytes(v1::DTYPE_FLOAT64), 2 * float32);
+  EXPECT_EQ(2 * bytes(v1::DTYPE_BFLOAT16), float32);
+  EXPECT_EQ(2 * bytes(v1::DTYPE_FLOAT16), float32);
+}
+
 TEST_F(PlannerTest, UnitsHaveAboutTheSameCostAndDependOnTheCellAlone) {
   v1::EvalJobSpec spec = Spec({"number"});
   spec.mutable_tasks(0)->set_samples(100'000);

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/golden/golden_data.h"
-#include "tests/golden/naive_gptj.h"
+#include "tests/golden/naive_model.h"
 #include "worker/engine/compute_pool.h"
 #include "worker/engine/evaluation.h"
 #include "worker/engine/scorers/registry.h"
@@ -365,20 +365,20 @@ TEST(LiteralScoresTest, ClosedFormIsTheDefinition) {
     const Sequence sequence = ToSequence(ids);
     const auto scorer = Score(*model, {sequence}, &failures);
 
-    const NaiveGptJ naive(test_case.path);
+    const NaiveModel naive(test_case.path);
     const int64_t heads = naive.architecture().heads;
-    NaiveGptJ::Matrix rows = naive.Embed(sequence.tokens);
+    NaiveModel::Matrix rows = naive.Embed(sequence.tokens);
     double worst = 0;
     for (int64_t layer = 0; layer < naive.architecture().layers; ++layer) {
-      const NaiveGptJ::Matrix before = naive.LastAttention(layer, rows);
+      const NaiveModel::Matrix before = naive.LastAttention(layer, rows);
       struct Swap {
         size_t i, j;
-        NaiveGptJ::Matrix after;
+        NaiveModel::Matrix after;
       };
       std::vector<Swap> swaps;
       for (size_t i = 0; i + 1 < rows.size(); ++i) {
         for (size_t j = i + 1; j + 1 < rows.size(); ++j) {
-          NaiveGptJ::Matrix swapped = rows;
+          NaiveModel::Matrix swapped = rows;
           std::swap(swapped[i], swapped[j]);
           swaps.push_back({i, j, naive.LastAttention(layer, swapped)});
         }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -94,8 +95,10 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(Options options
   description.set_device(chosen.device.cuda ? "cuda" : "cpu");
   description.set_device_name(chosen.description.name);
   description.set_memory_bytes(chosen.description.memory_bytes);
-  description.add_dtypes(v1::DTYPE_FLOAT32);
-  description.add_dtypes(v1::DTYPE_FLOAT64);
+  for (const v1::Dtype dtype :
+       {v1::DTYPE_FLOAT32, v1::DTYPE_FLOAT64, v1::DTYPE_BFLOAT16, v1::DTYPE_FLOAT16}) {
+    description.add_dtypes(dtype);
+  }
   for (const checkpoint::Family& family : checkpoint::Families()) {
     description.add_model_families(std::string(family.model_type));
   }
@@ -196,7 +199,8 @@ absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
 
   v1::UnitResult result;
   result.set_kind(
-      absl::StrCat(description_.kind(), "/", dtype == v1::DTYPE_FLOAT64 ? "float64" : "float32"));
+      absl::StrCat(description_.kind(), "/",
+                   absl::AsciiStrToLower(absl::StripPrefix(v1::Dtype_Name(dtype), "DTYPE_"))));
   for (int64_t item = 0; item < items; ++item) {
     if (!failures.failed(item)) {
       result.set_items(result.items() + 1);

@@ -64,7 +64,8 @@ TEST_F(TorchEngineTest, DescribesItself) {
   EXPECT_EQ(description.threads(), 3);
   EXPECT_GE(description.capacity(), 1);
   EXPECT_THAT(description.kind(), AllOf(StartsWith("cpu-"), HasSubstr("/torch-2.")));
-  EXPECT_THAT(description.dtypes(), ElementsAre(v1::DTYPE_FLOAT32, v1::DTYPE_FLOAT64));
+  EXPECT_THAT(description.dtypes(), ElementsAre(v1::DTYPE_FLOAT32, v1::DTYPE_FLOAT64,
+                                                v1::DTYPE_BFLOAT16, v1::DTYPE_FLOAT16));
   EXPECT_THAT(description.model_families(), ::testing::Contains("gptj"));
   EXPECT_EQ(description.tasks_size(), static_cast<int>(spec::Tasks().size()));
   EXPECT_EQ(description.scorers_size(), static_cast<int>(spec::Scorers().size()));
@@ -258,9 +259,20 @@ TEST_F(TorchEngineTest, WhatItDoesNotKnowIsAnInternalError) {
   unit = Unit("number", 1, 0, 4);
   unit.mutable_sequences()->set_task("riddle");
   EXPECT_EQ(common::ErrorReason(engine->Run(unit, cancel_, nullptr).status()), "INTERNAL");
-  unit = Unit("number", 1, 0, 4);
-  unit.set_dtype(v1::DTYPE_BFLOAT16);
-  EXPECT_FALSE(engine->Run(unit, cancel_, nullptr).ok());
+}
+
+TEST_F(TorchEngineTest, SixteenBitsAreAKindOfTheirOwnAndSolveTheTask) {
+  const auto engine = MakeEngine(root_.get(), 2);
+  for (const auto& [dtype, name] :
+       {std::pair{v1::DTYPE_BFLOAT16, "/bfloat16"}, std::pair{v1::DTYPE_FLOAT16, "/float16"}}) {
+    v1::WorkUnit unit = Unit("number", 2, 0, 200);
+    unit.set_dtype(dtype);
+    const auto result = engine->Run(unit, cancel_, nullptr);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_THAT(result->kind(), ::testing::EndsWith(name));
+    EXPECT_EQ(result->items(), 200);
+    EXPECT_GE(result->correct(), 190);
+  }
 }
 
 TEST_F(TorchEngineTest, KeepsAsManyModelsAsFit) {

@@ -1,7 +1,7 @@
 // What a forward pass shows of itself while it runs, for scorers and for `inspect`.
 //
-// Views into host memory that the pass reuses: valid during the call alone. All numbers are in the
-// model's own format, float64 or float32.
+// Views into host memory that the pass reuses: valid during the call alone. All numbers are float64
+// where the model computes in that, else float32.
 #ifndef HOPSCOPE_WORKER_ENGINE_MODEL_ACTIVATIONS_H_
 #define HOPSCOPE_WORKER_ENGINE_MODEL_ACTIVATIONS_H_
 

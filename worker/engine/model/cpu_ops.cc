@@ -62,6 +62,10 @@ class CpuOps : public LayerOps {
 
   void Norm(const Model& model, const NormWeights& weights, const at::Tensor& in,
             const at::Tensor& out) override {
+    if (model.architecture().norm == checkpoint::NormKind::kNone) {
+      out.copy_(in);
+      return;
+    }
     WithType(out, [&](auto zero) {
       using T = decltype(zero);
       const Architecture& a = model.architecture();

@@ -1,7 +1,6 @@
 #include "worker/engine/model/forward_pass.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <c10/core/InferenceMode.h>
 
 #include <utility>
@@ -11,6 +10,7 @@
 #include "worker/engine/model/layer_ops.h"
 #include "worker/engine/model/runnable.h"
 #include "worker/engine/model/torch_runtime.h"
+#include "worker/engine/model/weight_product.h"
 #include "worker/engine/model/weights.h"
 
 namespace hopscope::engine {
@@ -71,13 +71,15 @@ class ForwardPass::Impl {
     const at::Tensor final_rows = request.all_logits ? residual : LastRows(request, residual);
     const at::Tensor normed = normed_.narrow(0, 0, final_rows.size(0));
     ops_->Norm(model, weights.final_norm, final_rows, normed);
+    // Rounded to 16 bits, many logits would be equal to the largest.
+    const at::ScalarType type = model.half() ? at::kFloat : residual.scalar_type();
     if (!logits_.defined() || logits_.size(0) < normed.size(0) || logits_.size(1) != a.vocab_size ||
-        logits_.options().dtype() != residual.dtype() || logits_.device() != residual.device()) {
+        logits_.scalar_type() != type || logits_.device() != residual.device()) {
       logits_ = at::Tensor();
-      logits_ = at::empty({normed.size(0), a.vocab_size}, residual.options());
+      logits_ = at::empty({normed.size(0), a.vocab_size}, residual.options().dtype(type));
     }
-    at::Tensor logits = logits_.narrow(0, 0, normed.size(0));
-    at::mm_out(logits, normed, weights.head.t());
+    const at::Tensor logits = logits_.narrow(0, 0, normed.size(0));
+    Project(normed, weights.head, logits);
     if (weights.head_bias.defined()) ops_->AddBias(weights.head_bias, logits);
     if (a.logit_softcap > 0) ops_->Softcap(a.logit_softcap, logits);
     if (Stop(request)) return Cancelled();
@@ -115,8 +117,9 @@ class ForwardPass::Impl {
   }
 
   // rows += what a branch of the block adds: `inner` times its output matrix, plus bias.
-  static void AddProduct(at::Tensor rows, const at::Tensor& inner, const at::Tensor& matrix) {
-    rows.addmm_(inner, matrix.t());
+  static void AddProduct(const at::Tensor& rows, const at::Tensor& inner,
+                         const at::Tensor& matrix) {
+    AddMultipliedByWeights(inner, matrix, rows);
   }
 
   // False where it was cancelled.
@@ -179,12 +182,14 @@ class ForwardPass::Impl {
     const at::Tensor attended = asked_inner.narrow(1, 0, width.heads);
     const at::Tensor activated = asked_inner.narrow(1, width.heads, width.mlp);
     if (a.block == BlockForm::kSequential) {
+      if (!a.residual) asked_residual.zero_();
       AddBranch(weights.attention_out_bias, asked_residual);
       AddProduct(asked_residual, attended, weights.attention_out);
     } else if (a.block == BlockForm::kSandwich) {
       AddNormed(model, attended, weights.attention_out, weights.attention_out_bias,
                 weights.norm1_post, asked_residual);
     }
+    if (a.d_mlp == 0) return true;
     if (Stop(request)) return false;
 
     const at::Tensor mlp_wide = asked_wide.narrow(1, width.attention_in, width.mlp_in);
@@ -201,6 +206,7 @@ class ForwardPass::Impl {
       AddBranch(weights.out_bias, asked_residual);
       AddProduct(asked_residual, asked_inner, weights.out);
     } else if (a.block == BlockForm::kSequential) {
+      if (!a.residual) asked_residual.zero_();
       AddBranch(weights.mlp_out_bias, asked_residual);
       AddProduct(asked_residual, activated, weights.mlp_out);
     } else {
@@ -210,8 +216,8 @@ class ForwardPass::Impl {
     return true;
   }
 
-  static void Project(const at::Tensor& rows, const at::Tensor& matrix, at::Tensor out) {
-    at::mm_out(out, rows, matrix.t());
+  static void Project(const at::Tensor& rows, const at::Tensor& matrix, const at::Tensor& out) {
+    MultiplyByWeights(rows, matrix, out);
   }
 
   void AddBranch(const at::Tensor& bias, const at::Tensor& rows) {
@@ -281,9 +287,10 @@ absl::StatusOr<MatrixView> ForwardPass::Run(const Model& model, const ForwardReq
                        "; the model's ids are 0 to ", a.vocab_size - 1));
     }
   }
-  if (impl_ == nullptr) {
-    const bool general = options_.general_operators || model.device().cuda;
+  const bool general = options_.general_operators || model.device().cuda || model.half();
+  if (impl_ == nullptr || general != general_) {
     impl_ = std::make_unique<Impl>(general ? MakeGeneralOps() : MakeCpuOps());
+    general_ = general;
   }
   MatrixView logits;
   HOPSCOPE_RETURN_IF_ERROR(CatchTorch([&]() -> absl::Status {

@@ -1,8 +1,8 @@
 // Runs a model over a batch of token sequences of one length: one pass for all decoder families,
 // driven by checkpoint::Architecture.
 //
-// A row of the result depends on its sequence, the model and the batch's shape alone: not on the
-// other sequences, nor on what the object computed before. A NaN stays within its sequence. Memory
+// A row of the result depends on its sequence and the model alone, bit for bit on CPUs: not on the
+// other sequences, nor how many there are, nor on what the object computed before. A NaN stays within its sequence. Memory
 // is bounded: attention weights are made for a run of queries at a time, and no [tokens, tokens]
 // matrix is ever held.
 //
@@ -58,6 +58,7 @@ class ForwardPass {
   class Impl;
   const Options options_;
   std::unique_ptr<Impl> impl_;
+  bool general_ = false;  // whether impl_ uses LibTorch's general operators
 };
 
 }  // namespace hopscope::engine

@@ -72,7 +72,10 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
 absl::StatusOr<v1::Dtype> ParseDtype(absl::string_view text) {
   if (text == "float32") return v1::DTYPE_FLOAT32;
   if (text == "float64") return v1::DTYPE_FLOAT64;
-  return common::InvalidField(spec::kNameUnknown, "--dtype", text, "float32 or float64");
+  if (text == "bfloat16") return v1::DTYPE_BFLOAT16;
+  if (text == "float16") return v1::DTYPE_FLOAT16;
+  return common::InvalidField(spec::kNameUnknown, "--dtype", text,
+                              "float32, float64, bfloat16 or float16");
 }
 
 absl::StatusOr<std::vector<v1::ScorerSpec>> ParseScorers(const std::vector<std::string>& names,

@@ -54,8 +54,10 @@ TEST(OfflineOptionsTest, WrongOnesAreNamed) {
                             "positional_symbolic.metrics=all", "positional_symbolic.mode=words"}) {
     EXPECT_FALSE(ParseScorers({"positional_symbolic"}, {}, {param}).ok()) << param;
   }
-  EXPECT_TRUE(ParseDtype("float64").ok());
-  EXPECT_THAT(ParseDtype("half").status().message(), HasSubstr("float32 or float64"));
+  for (const char* name : {"float64", "float32", "bfloat16", "float16"}) {
+    EXPECT_TRUE(ParseDtype(name).ok()) << name;
+  }
+  EXPECT_THAT(ParseDtype("half").status().message(), HasSubstr("bfloat16 or float16"));
 }
 
 TEST(OfflineOptionsTest, OutputMayNotReplaceTheTokensFile) {

@@ -32,7 +32,7 @@ struct ScoreOptions {
   std::vector<double> taus;            // empty: the scorer's own
   std::vector<std::string> params;     // "SCORER.KEY=VALUE"
   std::vector<double> gammas;          // of labels, 0 to 0.5; empty: the usual one
-  std::string dtype = "float32";       // or float64
+  std::string dtype = "float32";       // or float64, bfloat16, float16
   std::string output;                  // file to write; appears complete or not at all
   int threads = 0;                     // 0: one for each processor that this process may use
   const CancelFlag* cancel = nullptr;  // may be null
