@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/golden/naive_replacement.h"
 #include "worker/engine/model/read_weight.h"
 
 namespace hopscope::golden {
@@ -119,22 +120,39 @@ NaiveGptJ::Matrix NaiveGptJ::LastAttention(int64_t layer, const Matrix& rows) co
   return attention;
 }
 
-NaiveGptJ::Matrix NaiveGptJ::Layer(int64_t layer, const Matrix& rows) const {
+NaiveGptJ::Matrix NaiveGptJ::Layer(int64_t layer, const Matrix& rows,
+                                   const engine::HeadReplacements* replacements) const {
   const LayerWeights& weights = layers_[layer];
   const int64_t d_head = architecture().d_head;
   const int64_t tokens = static_cast<int64_t>(rows.size());
-  Matrix normed, queries, keys, values;
+  Matrix normed, plain_queries, plain_keys, queries, keys, values;
   for (int64_t i = 0; i < tokens; ++i) {
     normed.push_back(Norm(rows[i], weights.gain, weights.bias));
-    queries.push_back(Turn(Times(weights.query, normed[i]), i));
-    keys.push_back(Turn(Times(weights.key, normed[i]), i));
+    plain_queries.push_back(Times(weights.query, normed[i]));
+    plain_keys.push_back(Times(weights.key, normed[i]));
+    queries.push_back(Turn(plain_queries[i], i));
+    keys.push_back(Turn(plain_keys[i], i));
     values.push_back(Times(weights.value, normed[i]));
   }
   Matrix out = rows;
   for (int64_t i = 0; i < tokens; ++i) {
     std::vector<double> attended(queries[i].size(), 0);
     for (int64_t head = 0; head < architecture().heads; ++head) {
-      const std::vector<double> attention = Attend(head, queries[i], keys, i);
+      std::vector<double> attention = Attend(head, queries[i], keys, i);
+      const engine::HeadReplacement* const replacement =
+          replacements == nullptr ? nullptr : replacements->Find(layer, head);
+      if (replacement != nullptr && replacement->kind == engine::ReplacementKind::kZero) continue;
+      if (replacement != nullptr) {
+        const int64_t first = head * architecture().d_head;
+        const auto own = [&](const std::vector<double>& row) {
+          return std::vector<double>(row.begin() + first,
+                                     row.begin() + first + architecture().d_head);
+        };
+        Matrix own_keys;
+        for (const auto& row : plain_keys) own_keys.push_back(own(row));
+        attention = NaiveWeights(architecture(), replacement->kind, layer, head, own_keys,
+                                 own(plain_queries[i]), i);
+      }
       for (int64_t j = 0; j <= i; ++j) {
         for (int64_t c = head * d_head; c < (head + 1) * d_head; ++c) {
           attended[c] += attention[j] * values[j][c];
@@ -155,9 +173,12 @@ NaiveGptJ::Matrix NaiveGptJ::Layer(int64_t layer, const Matrix& rows) const {
   return out;
 }
 
-std::vector<double> NaiveGptJ::Logits(const std::vector<int32_t>& ids) const {
+std::vector<double> NaiveGptJ::Logits(const std::vector<int32_t>& ids,
+                                      const engine::HeadReplacements* replacements) const {
   Matrix rows = Embed(ids);
-  for (int64_t layer = 0; layer < architecture().layers; ++layer) rows = Layer(layer, rows);
+  for (int64_t layer = 0; layer < architecture().layers; ++layer) {
+    rows = Layer(layer, rows, replacements);
+  }
   auto logits =
       Times(Weight(WeightRole::kHead, -1), Norm(rows.back(), Weight(WeightRole::kFinalNormGain, -1),
                                                 Weight(WeightRole::kFinalNormBias, -1)));

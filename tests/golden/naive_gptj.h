@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint.h"
+#include "worker/engine/model/head_replacement.h"
 
 namespace hopscope::golden {
 
@@ -25,14 +26,17 @@ class NaiveGptJ {
   Matrix Embed(const std::vector<int32_t>& ids) const;
 
   // Rows that leave a layer, given those that enter it.
-  Matrix Layer(int64_t layer, const Matrix& rows) const;
+  // Heads in `replacements`, which may be null, are replaced (not by means).
+  Matrix Layer(int64_t layer, const Matrix& rows,
+               const engine::HeadReplacements* replacements = nullptr) const;
 
   // Attention weights of the last token's query [heads][tokens], given the rows that enter the
   // layer.
   Matrix LastAttention(int64_t layer, const Matrix& rows) const;
 
   // Logits after the last token.
-  std::vector<double> Logits(const std::vector<int32_t>& ids) const;
+  std::vector<double> Logits(const std::vector<int32_t>& ids,
+                             const engine::HeadReplacements* replacements = nullptr) const;
 
  private:
   struct LayerWeights {

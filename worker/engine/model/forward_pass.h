@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/model/activations.h"
+#include "worker/engine/model/head_replacement.h"
 #include "worker/engine/model/model.h"
 
 namespace hopscope::engine {
@@ -27,6 +28,12 @@ struct ForwardRequest {
   int64_t sequences = 0;
   int64_t tokens = 0;            // of each sequence
   const int32_t* ids = nullptr;  // [sequences * tokens]
+  // Where it is given, the pass begins at block `first_layer` with these rows [sequences * tokens,
+  // d_model] of the residual stream, as an observer sees them, and looks at no ids.
+  const MatrixView* residual = nullptr;
+  int64_t first_layer = 0;
+  // Heads whose output is something else than what their attention gives; may be null.
+  const HeadReplacements* replacements = nullptr;
   // Logits for every token, or for the last one of each sequence.
   bool all_logits = false;
   // The last layer's queries for every token (all_logits implies it), or for the last one alone:
