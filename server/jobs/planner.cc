@@ -11,6 +11,7 @@
 #include "common/checkpoint/cost.h"
 #include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
+#include "common/spec/scorer_fit.h"
 #include "common/spec/text.h"
 #include "common/status.h"
 #include "server/jobs/field_error.h"
@@ -77,6 +78,7 @@ class Planner {
         if (!seen.insert(*checkpoint).second) continue;
         HOPSCOPE_RETURN_IF_ERROR(CheckVocabulary(entry, *checkpoint, field));
         HOPSCOPE_RETURN_IF_ERROR(CheckLength(entry, task, *checkpoint));
+        HOPSCOPE_RETURN_IF_ERROR(CheckScorers(entry, task, *checkpoint));
         checkpoints.push_back(*checkpoint);
       }
     }
@@ -149,6 +151,22 @@ class Planner {
     return absl::OkStatus();
   }
 
+  absl::Status CheckScorers(const v1::TaskSpec& entry, int task, int32_t checkpoint) {
+    const checkpoint::Architecture& architecture = opened_[checkpoint].architecture;
+    const std::string model =
+        absl::StrCat("checkpoint ", spec::Quoted(plan_.job.checkpoints[checkpoint].ref.name()));
+    for (int i = 0; i < entry.scorers_size(); ++i) {
+      const v1::ScorerSpec& scorer = entry.scorers(i);
+      HOPSCOPE_RETURN_IF_ERROR(spec::CheckScorerFits(
+          absl::StrCat("spec.tasks[", task, "].scorers[", i, "]"), scorer, architecture, model));
+      const std::string caveat = spec::ScorerCaveat(scorer, architecture);
+      if (!caveat.empty() && warned_.insert({caveat, checkpoint}).second) {
+        plan_.job.warnings.push_back(absl::StrCat(model, " ", caveat));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Before there are any, so that a huge matrix costs nothing.
   absl::Status CheckCellCount() const {
     const v1::EvalJobSpec& spec = plan_.job.spec;
@@ -193,8 +211,9 @@ class Planner {
     const store::CheckpointRow& model = plan_.job.checkpoints[checkpoint];
     // By length, since hop counts and seeds do not change the cost.
     std::vector<double> flops_per_item;
-    int64_t metrics = 0;
-    for (const v1::ScorerSpec& scorer : entry.scorers()) metrics += ScorerMetrics(scorer);
+    const int64_t heads = int64_t{model.layers} * model.heads;
+    int64_t values = 0;
+    for (const v1::ScorerSpec& scorer : entry.scorers()) values += ScorerValues(scorer, heads);
     for (const int32_t added : entry.added_tokens()) {
       flops_per_item.push_back(FlopsPerItem(entry, checkpoint, added));
     }
@@ -221,7 +240,7 @@ class Planner {
                               cell.items * spec::SequenceLength(entry, cell.added_tokens));
           estimate.set_flops(estimate.flops() + items * cell.flops_per_item);
           estimate.set_result_bytes(estimate.result_bytes() + kCellResultBytes +
-                                    metrics * model.layers * model.heads * kHeadResultBytes);
+                                    values * kHeadResultBytes);
         }
       }
     }
@@ -250,7 +269,8 @@ class Planner {
   absl::flat_hash_map<std::string, int32_t> positions_;  // in the plan, by name
   std::vector<std::vector<int32_t>> checkpoints_of_task_;
   absl::flat_hash_map<CellKey, int> task_of_cell_;
-  absl::flat_hash_set<std::pair<std::string, int32_t>> warned_;  // task, checkpoint
+  // What was warned of, task or caveat, and the checkpoint.
+  absl::flat_hash_set<std::pair<std::string, int32_t>> warned_;
 };
 
 }  // namespace

@@ -43,19 +43,21 @@ absl::Status CheckCounts(const v1::UnitResult& result, int64_t item_count) {
   return absl::OkStatus();
 }
 
-absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items,
+absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items, bool each_head,
                         const store::CheckpointRow& checkpoint) {
   const std::string name = absl::StrCat(score.scorer(), ".", score.metric());
-  if (score.layers() != checkpoint.layers || score.heads() != checkpoint.heads) {
+  const int32_t layers = each_head ? checkpoint.layers : 0;
+  const int32_t heads = each_head ? checkpoint.heads : 0;
+  if (score.layers() != layers || score.heads() != heads) {
     return Implausible(name, " has ", score.layers(), " layers of ", score.heads(),
-                       " heads, the model ", checkpoint.layers, " of ", checkpoint.heads);
+                       " heads instead of ", layers, " of ", heads);
   }
   if (score.steps() < 0 || score.steps() > kMaxAxis || score.planes() < 0 ||
       score.planes() > kMaxAxis) {
     return Implausible(name, " has ", score.steps(), " steps and ", score.planes(), " planes");
   }
-  const int64_t size = std::max<int64_t>(score.steps(), 1) * score.layers() * score.heads() *
-                       std::max<int64_t>(score.planes(), 1);
+  const int64_t size = std::max<int64_t>(score.steps(), 1) * std::max(layers, 1) *
+                       std::max(heads, 1) * std::max<int64_t>(score.planes(), 1);
   if (score.count_size() != size || score.mean_size() != size || score.m2_size() != size) {
     return Implausible(name, " has ", score.count_size(), " counts, ", score.mean_size(),
                        " means and ", score.m2_size(), " sums of squares, its shape ", size);
@@ -77,6 +79,7 @@ struct ExpectedScore {
   std::string scorer;
   std::string metric;
   google::protobuf::Struct params;
+  bool each_head = false;
 };
 
 // Every score that the task's units have. Answers are counted beside them.
@@ -86,7 +89,7 @@ std::vector<ExpectedScore> ExpectedScores(const v1::TaskSpec& task) {
     if (ScorerMetrics(scorer) == 0) continue;
     for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
       for (const std::string& metric : spec::FindScorer(scorer.name())->metrics()) {
-        expected.push_back({scorer.name(), metric, params});
+        expected.push_back({scorer.name(), metric, params, spec::ScoresEachHead(scorer)});
       }
     }
   }
@@ -118,8 +121,9 @@ absl::Status CheckUnitResult(const v1::UnitResult& result, int64_t item_count,
                          spec::Quoted(score.metric()), " with ",
                          spec::Quoted(score.params().ShortDebugString()), ", or it is there twice");
     }
+    const bool each_head = found->each_head;
     missing.erase(found);
-    HOPSCOPE_RETURN_IF_ERROR(CheckScore(score, result.items(), checkpoint));
+    HOPSCOPE_RETURN_IF_ERROR(CheckScore(score, result.items(), each_head, checkpoint));
   }
   if (!missing.empty()) {
     return Implausible(missing[0].scorer, ".", missing[0].metric, " is missing");

@@ -17,9 +17,12 @@ namespace hopscope::jobs {
 double ScorerFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
                    int64_t tokens);
 
-// Number of metrics that a scorer yields for each head of each cell, counting every value of its
-// parameters that list several.
+// Number of metrics that a scorer yields for each cell, counting every value of its parameters that
+// list several.
 int64_t ScorerMetrics(const v1::ScorerSpec& scorer);
+
+// Numbers that these are for a model of so many heads in all layers together.
+int64_t ScorerValues(const v1::ScorerSpec& scorer, int64_t heads);
 
 }  // namespace hopscope::jobs
 

@@ -86,12 +86,12 @@ absl::Status FailureOf(const std::string& reason) {
   return common::MakeError(code, reason, "the fake engine was told to fail");
 }
 
-// Moments of one metric over the items that have a result.
+// Moments of one metric over the items that have a result; without the axes where they are 0.
 v1::ScoreMoments Moments(uint64_t hash, int layers, int heads, const std::vector<int64_t>& items) {
   v1::ScoreMoments moments;
   moments.set_layers(layers);
   moments.set_heads(heads);
-  for (int64_t head = 0; head < int64_t{layers} * heads; ++head) {
+  for (int64_t head = 0; head < std::max<int64_t>(1, int64_t{layers} * heads); ++head) {
     const uint64_t head_hash = Mix(hash + static_cast<uint64_t>(head));
     // Welford's recurrence.
     int64_t count = 0;
@@ -169,7 +169,9 @@ v1::UnitResult FakeEngine::Expected(const v1::WorkUnit& unit) const {
         uint64_t hash = Hash(content, scorer.name());
         hash = Hash(Hash(hash, Bytes(params)), metric);
         v1::ScoreMoments* moments = result.add_scores();
-        *moments = Moments(hash, options_.layers, options_.heads, items);
+        const bool each_head = spec::ScoresEachHead(scorer);
+        *moments =
+            Moments(hash, each_head ? options_.layers : 0, each_head ? options_.heads : 0, items);
         moments->set_scorer(scorer.name());
         *moments->mutable_params() = params;
         moments->set_metric(metric);

@@ -65,9 +65,12 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
         score->set_scorer(scorer.name());
         *score->mutable_params() = params;
         score->set_metric(metric);
-        score->set_layers(kLayers);
-        score->set_heads(kHeads);
-        for (int head = 0; head < kLayers * kHeads; ++head) {
+        const bool each_head = spec::ScoresEachHead(scorer);
+        if (each_head) {
+          score->set_layers(kLayers);
+          score->set_heads(kHeads);
+        }
+        for (int head = 0; head < (each_head ? kLayers * kHeads : 1); ++head) {
           score->add_count(0);
           score->add_mean(0);
           score->add_m2(0);
@@ -89,7 +92,7 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
     result.set_items(result.items() + 1);
     if (Hashed(seed, item, 0) < 0.75) result.set_correct(result.correct() + 1);
     for (int s = 0; s < result.scores_size(); ++s) {
-      for (int head = 0; head < kLayers * kHeads; ++head) {
+      for (int head = 0; head < result.scores(s).mean_size(); ++head) {
         AddValue(*result.mutable_scores(s), head, Hashed(seed, item, 1 + s * 100 + head));
       }
     }

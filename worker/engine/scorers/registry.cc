@@ -5,7 +5,9 @@
 #include "common/spec/reasons.h"
 #include "common/spec/scorer_params.h"
 #include "common/status.h"
+#include "worker/engine/scorers/ablation.h"
 #include "worker/engine/scorers/accuracy.h"
+#include "worker/engine/scorers/loss.h"
 #include "worker/engine/scorers/positional_symbolic.h"
 
 namespace hopscope::engine {
@@ -13,21 +15,33 @@ namespace {
 
 struct Entry {
   const char* name;
-  std::unique_ptr<Scorer> (*make)(const v1::ScorerSpec& spec,
-                                  const checkpoint::Architecture& architecture, int64_t items,
-                                  ItemFailures* failures);
+  absl::StatusOr<std::unique_ptr<Scorer>> (*make)(absl::string_view field,
+                                                  const v1::ScorerSpec& spec,
+                                                  const checkpoint::Architecture& architecture,
+                                                  int64_t items, ItemFailures* failures);
 };
 
 constexpr Entry kEntries[] = {
     {"accuracy",
-     [](const v1::ScorerSpec&, const checkpoint::Architecture&, int64_t items,
-        ItemFailures* failures) -> std::unique_ptr<Scorer> {
+     [](absl::string_view, const v1::ScorerSpec&, const checkpoint::Architecture&, int64_t items,
+        ItemFailures* failures) -> absl::StatusOr<std::unique_ptr<Scorer>> {
        return std::make_unique<Accuracy>(items, failures);
      }},
     {"positional_symbolic",
-     [](const v1::ScorerSpec& spec, const checkpoint::Architecture& architecture, int64_t items,
-        ItemFailures* failures) -> std::unique_ptr<Scorer> {
+     [](absl::string_view, const v1::ScorerSpec& spec, const checkpoint::Architecture& architecture,
+        int64_t items, ItemFailures* failures) -> absl::StatusOr<std::unique_ptr<Scorer>> {
        return std::make_unique<PositionalSymbolic>(spec, architecture, items, failures);
+     }},
+    {"loss",
+     [](absl::string_view, const v1::ScorerSpec&, const checkpoint::Architecture&, int64_t items,
+        ItemFailures* failures) -> absl::StatusOr<std::unique_ptr<Scorer>> {
+       return std::make_unique<Loss>(items, failures);
+     }},
+    {"ablation",
+     [](absl::string_view field, const v1::ScorerSpec& spec,
+        const checkpoint::Architecture& architecture, int64_t items,
+        ItemFailures* failures) -> absl::StatusOr<std::unique_ptr<Scorer>> {
+       return Ablation::Create(field, spec, architecture, items, failures);
      }},
 };
 
@@ -47,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
     if (spec.name() != entry.name) continue;
     v1::ScorerSpec complete = spec;
     HOPSCOPE_RETURN_IF_ERROR(spec::NormalizeScorerParams(field, &complete));
-    return entry.make(complete, architecture, items, failures);
+    return entry.make(field, complete, architecture, items, failures);
   }
   return common::InvalidField(spec::kNameUnknown, absl::StrCat(field, ".name"), spec.name(),
                               absl::StrCat("one of ", absl::StrJoin(ScorerNames(), ", ")));
