@@ -19,7 +19,8 @@ const std::vector<std::string>& HeadKeys();
 // An object with CellKeys.
 nlohmann::ordered_json CellRow(const v1::CellResult& result);
 
-// Calls on_row with an object with HeadKeys for each head. DATA_LOSS where arrays and sizes
+// Calls on_row with an object with HeadKeys for each head; once, without layer and head, where the
+// scores are of whole sequences. DATA_LOSS where arrays and sizes
 // contradict each other.
 absl::Status ForEachHeadRow(
     const v1::HeadScores& scores,

@@ -208,6 +208,22 @@ TEST_F(ResultsWriterTest, FoldersAreMadeAndBadOnesRefusedAtOnce) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr((folder_ / "file").string()));
 }
 
+TEST_F(ResultsWriterTest, ScoresOfWholeSequencesHaveNeitherLayerNorHead) {
+  std::ostringstream stream;
+  const auto writer = WriteResultsTo(&stream);
+  v1::ListEvalResultsResponse page;
+  *page.add_heads() = MakeScores(MakeCell(0, 1, 0), "loss", 0, 0, {0.5});
+  ASSERT_TRUE(writer->Add(page).ok());
+  ASSERT_TRUE(writer->Finish(Header()).ok());
+  const ordered_json heads = ordered_json::parse(stream.str()).at("heads");
+  ASSERT_EQ(heads.size(), 1u);
+  EXPECT_TRUE(heads[0].at("layer").is_null());
+  EXPECT_TRUE(heads[0].at("head").is_null());
+  EXPECT_EQ(heads[0].at("mean"), 0.5);
+  page.mutable_heads(0)->set_layers(1);
+  EXPECT_EQ(common::ErrorReason(writer->Add(page)), "RESULTS_MALFORMED");
+}
+
 TEST_F(ResultsWriterTest, ScoresThatContradictThemselvesAreAnError) {
   std::ostringstream stream;
   const auto writer = WriteResultsTo(&stream);

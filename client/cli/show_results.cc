@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/ablation_table.h"
 #include "client/cli/accuracy_table.h"
 #include "client/cli/layer_table.h"
 #include "client/cli/number_text.h"
@@ -80,7 +81,7 @@ absl::Status ShowResults(const client::Client& client, const std::string& name,
         if (tables) {
           cells.insert(cells.end(), page.cells().begin(), page.cells().end());
           for (const v1::HeadScores& heads : page.heads()) {
-            if (IsLayerScore(heads)) scores.push_back(heads);
+            if (IsLayerScore(heads) || IsAblationDrop(heads)) scores.push_back(heads);
           }
         }
         return absl::OkStatus();
@@ -107,6 +108,7 @@ absl::Status ShowResults(const client::Client& client, const std::string& name,
                                      .by_hops = options.by_hops,
                                      .width = width}),
                 options.max_tables, "heads.csv", session.console());
+    PrintTables(AblationTables(scores, width), options.max_tables, "heads.csv", session.console());
   }
   if (writer != nullptr) {
     session.console().Message(

@@ -145,6 +145,15 @@ const std::vector<v1::ScorerCapability>& Scorers() {
           {"positional", "symbolic", "self_mass", "positional_centred", "symbolic_centred",
            "swapped_mass", "contrast", "exclusion_rhs", "logit_variance", "exclusion_slack",
            "keys"}),
+      Scorer("loss",
+             "Cross entropy of the label over the whole vocabulary after the last token, in nats.",
+             {"loss"}),
+      Scorer("ablation",
+             "Causal test of heads: accuracy and loss when heads' outputs are replaced, and what "
+             "that costs against the same sequence with every head as it is (accuracy_drop, "
+             "loss_rise). positional_only and symbolic_only are not defined for models with a soft "
+             "cap on attention logits.",
+             {"accuracy", "loss", "accuracy_drop", "loss_rise"}),
   };
   return *scorers;
 }
@@ -201,10 +210,6 @@ int32_t VocabSize(absl::string_view task, const v1::Window& window) {
     return 1 + kPairSymbols * kPairAttributes + kPairSymbols + kPairAttributes;
   }
   return 0;
-}
-
-bool IsPerHead(absl::string_view scorer) {
-  return scorer != "accuracy" && scorer != kAccuracyByPosition;
 }
 
 int64_t SequenceLength(const v1::TaskSpec& task, int32_t added_tokens) {

@@ -45,9 +45,6 @@ std::vector<std::string> ResultMetrics(const v1::ScorerSpec& scorer);
 // makes its sequences.
 int32_t VocabSize(absl::string_view task, const v1::Window& window);
 
-// Whether a scorer gives values for each layer and head, rather than for the whole model.
-bool IsPerHead(absl::string_view scorer);
-
 // Limits unless a server is told otherwise.
 const v1::Limits& DefaultLimits();
 

@@ -42,10 +42,6 @@ TEST(CatalogTest, HasTheTasksOfThePapers) {
 }
 
 TEST(CatalogTest, HasTheScorersWithTheirParameters) {
-  ASSERT_EQ(Scorers().size(), 3u);
-  EXPECT_FALSE(IsPerHead("accuracy"));
-  EXPECT_FALSE(IsPerHead("accuracy_by_position"));
-  EXPECT_TRUE(IsPerHead("positional_symbolic"));
   const v1::ScorerCapability* accuracy = FindScorer("accuracy");
   ASSERT_NE(accuracy, nullptr);
   EXPECT_EQ(accuracy->params_size(), 0);
@@ -70,6 +66,13 @@ TEST(CatalogTest, HasTheScorersWithTheirParameters) {
   EXPECT_EQ(scores->params(4).default_value().number_value(), 0);
   EXPECT_EQ(scores->params(5).name(), "metrics");
   EXPECT_EQ(scores->params(5).default_value().list_value().values_size(), 3);
+  const v1::ScorerCapability* ablation = FindScorer("ablation");
+  ASSERT_NE(ablation, nullptr);
+  EXPECT_THAT(ablation->metrics(), ElementsAre("accuracy", "loss", "accuracy_drop", "loss_rise"));
+  ASSERT_EQ(ablation->params_size(), 2);
+  EXPECT_EQ(ablation->params(1).name(), "heads");
+  EXPECT_EQ(ablation->params(1).default_value().string_value(), "each");
+  EXPECT_THAT(FindScorer("loss")->metrics(), ElementsAre("loss"));
   EXPECT_EQ(FindScorer("accurracy"), nullptr);
 }
 

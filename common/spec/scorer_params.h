@@ -21,6 +21,9 @@ struct ScorerParamRule {
     kNumber,           // a finite number from `min` to `max`
     kInteger,          // a whole number from `min` to `max`
     kPositiveNumbers,  // 1 to `max_count` different finite numbers above 0: one result for each
+    // "each", the default: every head by itself; or 1 to `max_count` different sets of heads
+    // (head_set.h): one result for each
+    kHeadSets,
   };
   // What a list of choices does.
   enum class List {
@@ -64,6 +67,10 @@ bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b);
 // {"taus": 1, "mode": "tokens"}. A list that selects metrics is left out, and so is a parameter
 // that changes nothing.
 std::vector<google::protobuf::Struct> ResultParams(const v1::ScorerSpec& scorer);
+
+// Whether the results of a normalized scorer have a value for each layer and head; otherwise they
+// have one value, and no such axes.
+bool ScoresEachHead(const v1::ScorerSpec& scorer);
 
 }  // namespace hopscope::spec
 

@@ -59,10 +59,30 @@ std::vector<ScorerParamRule> PositionalSymbolic() {
   };
 }
 
+std::vector<ScorerParamRule> Ablation() {
+  return {
+      {.name = "kinds",
+       .description =
+           "What replaces a head's output; one result for each. zero: nothing; mean: its mean at "
+           "the same slot over 256 sequences of the validation split; positional_only, "
+           "symbolic_only: its output with logits that know the slot, or the content, of a key "
+           "alone.",
+       .type = Type::kChoices,
+       .choices = {"zero", "mean", "positional_only", "symbolic_only"},
+       .default_choices = {"zero"}},
+      {.name = "heads",
+       .description = "Heads that are replaced at once: each head by itself, or given sets; one "
+                      "result for each set.",
+       .type = Type::kHeadSets,
+       .max_count = 64},
+  };
+}
+
 }  // namespace
 
 const std::vector<ScorerParamRule>& ScorerParamRules(absl::string_view scorer) {
   static const auto* const rules = new std::map<std::string, std::vector<ScorerParamRule>>{
+      {"ablation", Ablation()},
       {"positional_symbolic", PositionalSymbolic()},
   };
   static const auto* const none = new std::vector<ScorerParamRule>;

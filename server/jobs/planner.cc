@@ -11,6 +11,7 @@
 #include "common/checkpoint/cost.h"
 #include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
+#include "common/spec/scorer_fit.h"
 #include "common/spec/scorer_lengths.h"
 #include "common/spec/text.h"
 #include "common/status.h"
@@ -110,6 +111,7 @@ class Planner {
           HOPSCOPE_RETURN_IF_ERROR(CheckVocabulary(entry, *checkpoint, field));
           HOPSCOPE_RETURN_IF_ERROR(CheckLength(entry, task, *checkpoint));
         }
+        HOPSCOPE_RETURN_IF_ERROR(CheckScorers(entry, task, *checkpoint));
         checkpoints.push_back(*checkpoint);
       }
     }
@@ -251,6 +253,22 @@ class Planner {
     return absl::OkStatus();
   }
 
+  absl::Status CheckScorers(const v1::TaskSpec& entry, int task, int32_t checkpoint) {
+    const checkpoint::Architecture& architecture = opened_[checkpoint].architecture;
+    const std::string model =
+        absl::StrCat("checkpoint ", spec::Quoted(plan_.job.checkpoints[checkpoint].ref.name()));
+    for (int i = 0; i < entry.scorers_size(); ++i) {
+      const v1::ScorerSpec& scorer = entry.scorers(i);
+      HOPSCOPE_RETURN_IF_ERROR(spec::CheckScorerFits(
+          absl::StrCat("spec.tasks[", task, "].scorers[", i, "]"), scorer, architecture, model));
+      const std::string caveat = spec::ScorerCaveat(scorer, architecture);
+      if (!caveat.empty() && warned_.insert({caveat, checkpoint}).second) {
+        plan_.job.warnings.push_back(absl::StrCat(model, " ", caveat));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Before there are any, so that a huge matrix costs nothing.
   absl::Status CheckCellCount() const {
     const v1::EvalJobSpec& spec = plan_.job.spec;
@@ -380,11 +398,10 @@ class Planner {
 
   // Numbers that the scores of a cell have.
   static int64_t ResultValues(const v1::TaskSpec& entry, const store::CheckpointRow& model) {
+    const int64_t heads = int64_t{model.layers} * model.heads;
     int64_t values = 0;
     for (const v1::ScorerSpec& scorer : entry.scorers()) {
-      values += ScorerMetrics(scorer) * (spec::IsPerHead(scorer.name())
-                                             ? int64_t{model.layers} * model.heads
-                                             : entry.window().target());
+      values += ScorerValues(scorer, heads, entry.window().target());
     }
     return values;
   }
@@ -422,7 +439,8 @@ class Planner {
   std::vector<std::vector<int32_t>> checkpoints_of_task_;
   std::vector<Sequences> sequences_of_task_;
   absl::flat_hash_map<CellKey, int> task_of_cell_;
-  absl::flat_hash_set<std::pair<std::string, int32_t>> warned_;  // task, checkpoint
+  // What was warned of, task or caveat, and the checkpoint.
+  absl::flat_hash_set<std::pair<std::string, int32_t>> warned_;
 };
 
 }  // namespace

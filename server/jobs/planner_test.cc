@@ -274,6 +274,61 @@ TEST_F(PlannerTest, AnotherVocabularyThatIsLargeEnoughBringsAWarning) {
   EXPECT_THAT(plan->job.warnings[0], HasSubstr("129"));
 }
 
+// An ablation with these kinds and sets; of each head where there are no sets.
+v1::ScorerSpec Ablation(const std::vector<std::string>& kinds,
+                        const std::vector<std::string>& sets = {}) {
+  v1::ScorerSpec scorer;
+  scorer.set_name("ablation");
+  auto& params = *scorer.mutable_params()->mutable_fields();
+  for (const std::string& kind : kinds) {
+    params["kinds"].mutable_list_value()->add_values()->set_string_value(kind);
+  }
+  for (const std::string& set : sets) {
+    params["heads"].mutable_list_value()->add_values()->set_string_value(set);
+  }
+  return scorer;
+}
+
+TEST_F(PlannerTest, EveryCheckpointMustHaveTheHeadsOfAnAblation) {
+  v1::EvalJobSpec spec = Spec({"number", "learned"});
+  *spec.mutable_tasks(0)->add_scorers() = Ablation({"zero"}, {"0.0"});
+  EXPECT_TRUE(Make(spec).ok()) << Make(spec).status();
+  *spec.mutable_tasks(0)->mutable_scorers(0) = Ablation({"zero"}, {"0.0", "1.*"});
+  const absl::Status status = Make(spec).status();
+  EXPECT_EQ(common::ErrorReason(status), "VALUE_OUT_OF_RANGE");
+  EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"),
+            "spec.tasks[0].scorers[0].params.heads[1]");
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("checkpoint \"learned\" has: layers 0 to 0"));
+}
+
+TEST_F(PlannerTest, AnAblationOfLearnedPositionsBringsAWarning) {
+  v1::EvalJobSpec spec = Spec({"number", "learned"});
+  *spec.mutable_tasks(0)->add_scorers() = Ablation({"symbolic_only"});
+  const auto plan = Make(spec);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_THAT(plan->job.warnings, SizeIs(1));
+  EXPECT_THAT(plan->job.warnings[0], HasSubstr("checkpoint \"learned\" adds positions"));
+}
+
+TEST_F(PlannerTest, UnitsShrinkAsAblationsGrow) {
+  const auto flops = [&](const std::vector<v1::ScorerSpec>& scorers) {
+    v1::EvalJobSpec spec = Spec({"number"});  // 2 layers of 2 heads
+    for (const v1::ScorerSpec& scorer : scorers) *spec.mutable_tasks(0)->add_scorers() = scorer;
+    return Make(spec)->cells[0].flops_per_item;
+  };
+  v1::ScorerSpec accuracy;
+  accuracy.set_name("accuracy");
+  const double plain = flops({accuracy});
+  // From layer 0 on, a whole pass; from layer 1 on, less.
+  EXPECT_DOUBLE_EQ(flops({Ablation({"zero"}, {"0.0"})}), 2 * plain);
+  EXPECT_DOUBLE_EQ(flops({Ablation({"zero", "mean"}, {"0.0", "*.*"})}), 5 * plain);
+  const double late = flops({Ablation({"zero"}, {"1.*"})}) - plain;
+  EXPECT_GT(late, 0);
+  EXPECT_LT(late, plain);
+  EXPECT_DOUBLE_EQ(flops({Ablation({"zero"})}), plain + 2 * plain + 2 * late);
+}
+
 TEST_F(PlannerTest, RotaryModelsGoBeyondTheirTrainingContextLearnedOnesDoNot) {
   v1::EvalJobSpec spec = Spec({"number"});  // n_positions 20
   spec.mutable_tasks(0)->add_added_tokens(5000);

@@ -52,15 +52,14 @@ absl::Status CheckCounts(const v1::UnitResult& result, int64_t item_count,
   return absl::OkStatus();
 }
 
-absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items, const v1::TaskSpec& task,
-                        const store::CheckpointRow& checkpoint) {
+absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items, bool each_head,
+                        const v1::TaskSpec& task, const store::CheckpointRow& checkpoint) {
   const std::string name = absl::StrCat(score.scorer(), ".", score.metric());
-  const bool per_head = spec::IsPerHead(score.scorer());
-  const int64_t layers = per_head ? checkpoint.layers : 0;
-  const int64_t heads = per_head ? checkpoint.heads : 0;
+  const int32_t layers = each_head ? checkpoint.layers : 0;
+  const int32_t heads = each_head ? checkpoint.heads : 0;
   if (score.layers() != layers || score.heads() != heads) {
     return Implausible(name, " has ", score.layers(), " layers of ", score.heads(),
-                       " heads, it should have ", layers, " of ", heads);
+                       " heads instead of ", layers, " of ", heads);
   }
   if (score.scorer() == spec::kAccuracyByPosition && score.steps() != task.window().target()) {
     return Implausible(name, " has ", score.steps(), " slots, the window ", task.window().target());
@@ -77,8 +76,8 @@ absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items, const v1::
       return Implausible(name, " has the flag ", spec::Quoted(flag));
     }
   }
-  const int64_t size = std::max<int64_t>(score.steps(), 1) * std::max<int64_t>(layers, 1) *
-                       std::max<int64_t>(heads, 1) * std::max<int64_t>(score.planes(), 1);
+  const int64_t size = std::max<int64_t>(score.steps(), 1) * std::max(layers, 1) *
+                       std::max(heads, 1) * std::max<int64_t>(score.planes(), 1);
   if (score.count_size() != size || score.mean_size() != size || score.m2_size() != size) {
     return Implausible(name, " has ", score.count_size(), " counts, ", score.mean_size(),
                        " means and ", score.m2_size(), " sums of squares, its shape ", size);
@@ -100,6 +99,7 @@ struct ExpectedScore {
   std::string scorer;
   std::string metric;
   google::protobuf::Struct params;
+  bool each_head = false;
 };
 
 // Every score that the task's units have. Answers are counted beside them.
@@ -109,7 +109,7 @@ std::vector<ExpectedScore> ExpectedScores(const v1::TaskSpec& task) {
     if (ScorerMetrics(scorer) == 0) continue;
     for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
       for (const std::string& metric : spec::ResultMetrics(scorer)) {
-        expected.push_back({scorer.name(), metric, params});
+        expected.push_back({scorer.name(), metric, params, spec::ScoresEachHead(scorer)});
       }
     }
   }
@@ -141,8 +141,9 @@ absl::Status CheckUnitResult(const v1::UnitResult& result, int64_t item_count,
                          spec::Quoted(score.metric()), " with ",
                          spec::Quoted(score.params().ShortDebugString()), ", or it is there twice");
     }
+    const bool each_head = found->each_head;
     missing.erase(found);
-    HOPSCOPE_RETURN_IF_ERROR(CheckScore(score, result.items(), task, checkpoint));
+    HOPSCOPE_RETURN_IF_ERROR(CheckScore(score, result.items(), each_head, task, checkpoint));
   }
   if (!missing.empty()) {
     return Implausible(missing[0].scorer, ".", missing[0].metric, " is missing");

@@ -68,6 +68,22 @@ TEST_F(PlausibilityTest, EveryValueOfAListedParameterHasItsOwnScores) {
   EXPECT_TRUE(Check().ok()) << Check();
 }
 
+TEST_F(PlausibilityTest, ScoresOfWholeSequencesHaveNoHeads) {
+  v1::ScorerSpec* loss = task_.add_scorers();
+  loss->set_name("loss");
+  ASSERT_TRUE(spec::NormalizeScorerParams("scorer", loss).ok());
+  v1::WorkUnit unit;
+  unit.set_item_count(kItems);
+  *unit.mutable_scorers() = task_.scorers();
+  result_ = testing::ComputeUnit(unit);
+  ASSERT_TRUE(Check().ok()) << Check();
+  v1::ScoreMoments& last = *result_.mutable_scores(result_.scores_size() - 1);
+  ASSERT_EQ(last.scorer(), "loss");
+  last.set_layers(1);
+  last.set_heads(1);
+  EXPECT_FALSE(Check().ok());
+}
+
 TEST_F(PlausibilityTest, WhatCannotBeIsRefused) {
   const v1::UnitResult good = result_;
   const std::vector<std::pair<std::string, std::function<void(v1::UnitResult&)>>> breakages = {

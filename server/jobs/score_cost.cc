@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/cost.h"
 #include "common/spec/catalog.h"
+#include "common/spec/head_set.h"
 #include "common/spec/scorer_lengths.h"
 #include "common/spec/scorer_params.h"
 
@@ -57,6 +59,34 @@ QueryFlops FlopsOfQuery(const v1::ScorerSpec& scorer, double d_head) {
   return flops;
 }
 
+// For each replacement a pass from the first layer that it changes. Means of heads' outputs are not
+// counted: a worker makes them once for many units.
+double AblationFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
+                     int64_t tokens) {
+  const auto from_layer = [&](int64_t layer) {
+    return checkpoint::ForwardFlops(architecture, tokens, checkpoint::Outputs::kLastPosition,
+                                    layer);
+  };
+  const auto& params = scorer.params().fields();
+  const double kinds = params.at("kinds").list_value().values_size();
+  double flops = 0;
+  if (spec::ScoresEachHead(scorer)) {
+    for (int64_t layer = 0; layer < architecture.layers; ++layer) {
+      flops += static_cast<double>(architecture.heads) * from_layer(layer);
+    }
+    return kinds * flops;
+  }
+  for (const auto& set : params.at("heads").list_value().values()) {
+    const auto parts = spec::ParseHeadSet(set.string_value());
+    const auto heads = parts.has_value()
+                           ? spec::ExpandHeadSet(*parts, architecture.layers, architecture.heads)
+                           : std::nullopt;
+    // Sets that the model lacks are refused elsewhere.
+    flops += from_layer(heads.has_value() ? heads->front().first : 0);
+  }
+  return kinds * flops;
+}
+
 }  // namespace
 
 bool NeedsEveryQuery(const v1::ScorerSpec& scorer) {
@@ -65,6 +95,7 @@ bool NeedsEveryQuery(const v1::ScorerSpec& scorer) {
 
 double ScorerFlops(const v1::ScorerSpec& given, const checkpoint::Architecture& architecture,
                    int64_t tokens, int32_t hops) {
+  if (given.name() == "ablation") return AblationFlops(given, architecture, tokens);
   if (given.name() != "positional_symbolic") return 0;
   const v1::ScorerSpec scorer = spec::ScorerAtLength(given, tokens);
   const double heads =
@@ -78,6 +109,13 @@ double ScorerFlops(const v1::ScorerSpec& given, const checkpoint::Architecture& 
   // Hops read from slots near the end: counted as if from the last.
   const double queries = Text(scorer, "queries") == "hops" ? hops : 1;
   return heads * queries * (query.constant + query.linear * n + query.square * n * n);
+}
+
+int64_t ScorerValues(const v1::ScorerSpec& scorer, int64_t heads, int64_t slots) {
+  int64_t values = 1;
+  if (spec::ScoresEachHead(scorer)) values = heads;
+  if (scorer.name() == spec::kAccuracyByPosition) values = slots;
+  return ScorerMetrics(scorer) * values;
 }
 
 int64_t ScorerMetrics(const v1::ScorerSpec& scorer) {

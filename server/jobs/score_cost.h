@@ -20,9 +20,12 @@ double ScorerFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture&
 // Whether the forward pass must give it the queries of every token in every layer.
 bool NeedsEveryQuery(const v1::ScorerSpec& scorer);
 
-// Number of metrics that a scorer yields for each head of each cell, counting every value of its
-// parameters that list several.
+// Number of metrics that a scorer yields for each cell, counting every value of its parameters that
+// list several.
 int64_t ScorerMetrics(const v1::ScorerSpec& scorer);
+
+// Numbers that these are for a model of so many heads in all layers together.
+int64_t ScorerValues(const v1::ScorerSpec& scorer, int64_t heads, int64_t slots);
 
 }  // namespace hopscope::jobs
 

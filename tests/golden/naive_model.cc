@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/golden/naive_replacement.h"
 #include "worker/engine/model/read_weight.h"
 
 namespace hopscope::golden {
@@ -201,19 +202,34 @@ NaiveModel::Matrix NaiveModel::LastAttention(int64_t layer, const Matrix& rows) 
   return attention;
 }
 
-NaiveModel::Matrix NaiveModel::Layer(int64_t layer, const Matrix& rows) const {
+NaiveModel::Matrix NaiveModel::Layer(int64_t layer, const Matrix& rows,
+                                     const engine::HeadReplacements* replacements) const {
   const auto& a = architecture();
   const LayerWeights& weights = layers_[layer];
-  Matrix keys, values, out;
+  Matrix plain_keys, keys, values, out;
   for (int64_t i = 0; i < static_cast<int64_t>(rows.size()); ++i) {
     const Row normed = Norm(rows[i], weights.norm1);
-    keys.push_back(Turn(Times(weights.key, normed, weights.key_bias), a.kv_heads, i));
+    plain_keys.push_back(Times(weights.key, normed, weights.key_bias));
+    keys.push_back(Turn(plain_keys[i], a.kv_heads, i));
     values.push_back(Times(weights.value, normed, weights.value_bias));
-    const Row query = Turn(Times(weights.query, normed, weights.query_bias), a.heads, i);
+    const Row plain_query = Times(weights.query, normed, weights.query_bias);
+    const Row query = Turn(plain_query, a.heads, i);
     Row attended(a.heads * a.d_head, 0);
     for (int64_t head = 0; head < a.heads; ++head) {
-      const Row attention = Attend(layer, head, query, keys, i);
+      Row attention = Attend(layer, head, query, keys, i);
       const int64_t value_head = head / (a.heads / a.kv_heads);
+      const engine::HeadReplacement* const replacement =
+          replacements == nullptr ? nullptr : replacements->Find(layer, head);
+      if (replacement != nullptr && replacement->kind == engine::ReplacementKind::kZero) continue;
+      if (replacement != nullptr) {
+        const auto own = [&a](const Row& row, int64_t own_head) {
+          return Row(row.begin() + own_head * a.d_head, row.begin() + (own_head + 1) * a.d_head);
+        };
+        Matrix own_keys;
+        for (const Row& row : plain_keys) own_keys.push_back(own(row, value_head));
+        attention =
+            NaiveWeights(a, replacement->kind, layer, head, own_keys, own(plain_query, head), i);
+      }
       for (int64_t j = 0; j <= i; ++j) {
         for (int64_t c = 0; c < a.d_head; ++c) {
           attended[head * a.d_head + c] += attention[j] * values[j][value_head * a.d_head + c];
@@ -248,9 +264,12 @@ Row NaiveModel::Head(const Row& row) const {
   return logits;
 }
 
-Row NaiveModel::Logits(const std::vector<int32_t>& ids) const {
+Row NaiveModel::Logits(const std::vector<int32_t>& ids,
+                       const engine::HeadReplacements* replacements) const {
   Matrix rows = Embed(ids);
-  for (int64_t layer = 0; layer < architecture().layers; ++layer) rows = Layer(layer, rows);
+  for (int64_t layer = 0; layer < architecture().layers; ++layer) {
+    rows = Layer(layer, rows, replacements);
+  }
   return Head(rows.back());
 }
 

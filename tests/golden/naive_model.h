@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint.h"
+#include "worker/engine/model/head_replacement.h"
 
 namespace hopscope::golden {
 
@@ -26,7 +27,9 @@ class NaiveModel {
   Matrix Embed(const std::vector<int32_t>& ids) const;
 
   // Rows that leave a layer, given those that enter it.
-  Matrix Layer(int64_t layer, const Matrix& rows) const;
+  // Heads in `replacements`, which may be null, are replaced (not by means).
+  Matrix Layer(int64_t layer, const Matrix& rows,
+               const engine::HeadReplacements* replacements = nullptr) const;
 
   // Attention weights of the last token's query [heads][tokens], given the rows that enter the
   // layer.
@@ -34,7 +37,8 @@ class NaiveModel {
 
   // Logits after the last token, by the rows that leave the last layer, or by the tokens.
   Row Head(const Row& row) const;
-  Row Logits(const std::vector<int32_t>& ids) const;
+  Row Logits(const std::vector<int32_t>& ids,
+             const engine::HeadReplacements* replacements = nullptr) const;
 
  private:
   struct NormWeights {

@@ -450,7 +450,7 @@ TEST(LiteralBlockScoresTest, ClosedFormIsTheDefinition) {
         Tensors(GoldenPath(absl::StrCat("expected/", model_name, "/expected.safetensors")))
             .Integers("ids.33");
     const auto model = LoadModel(path, v1::DTYPE_FLOAT64);
-    const NaiveGptJ naive(path);
+    const NaiveModel naive(path);
     for (const BlockCase& test_case : cases) {
       Sequence sequence = ToSequence(ids);
       sequence.blocks = test_case.own;
@@ -459,18 +459,18 @@ TEST(LiteralBlockScoresTest, ClosedFormIsTheDefinition) {
                                 {.mode = "blocks", .blocks = test_case.blocks, .metrics = metrics});
       const auto& blocks = test_case.expected;
       const double uniform = 1 / static_cast<double>(ids.size());
-      NaiveGptJ::Matrix rows = naive.Embed(sequence.tokens);
+      NaiveModel::Matrix rows = naive.Embed(sequence.tokens);
       double worst = 0;
       for (int64_t layer = 0; layer < naive.architecture().layers; ++layer) {
-        const NaiveGptJ::Matrix before = naive.LastAttention(layer, rows);
+        const NaiveModel::Matrix before = naive.LastAttention(layer, rows);
         struct Pair {
           size_t i, j;
-          NaiveGptJ::Matrix after;
+          NaiveModel::Matrix after;
         };
         std::vector<Pair> pairs;
         for (size_t i = 0; i < blocks.size(); ++i) {
           for (size_t j = i + 1; j < blocks.size(); ++j) {
-            NaiveGptJ::Matrix swapped = rows;
+            NaiveModel::Matrix swapped = rows;
             const size_t common =
                 std::min(blocks[i].second - blocks[i].first, blocks[j].second - blocks[j].first);
             for (size_t k = 0; k < common; ++k) {

@@ -181,9 +181,11 @@ v1::UnitResult FakeEngine::Compute(const v1::WorkUnit& unit,
         uint64_t hash = Hash(content, scorer.name());
         hash = Hash(Hash(hash, Bytes(params)), metric);
         v1::ScoreMoments* moments = result.add_scores();
-        const bool per_head = spec::IsPerHead(scorer.name());
-        *moments = Moments(hash, per_head ? 0 : unit.sequences().window().target(),
-                           per_head ? options_.layers : 0, per_head ? options_.heads : 0, items);
+        const bool per_head = spec::ScoresEachHead(scorer);
+        *moments = Moments(
+            hash,
+            scorer.name() == spec::kAccuracyByPosition ? unit.sequences().window().target() : 0,
+            per_head ? options_.layers : 0, per_head ? options_.heads : 0, items);
         moments->set_scorer(scorer.name());
         *moments->mutable_params() = params;
         moments->set_metric(metric);

@@ -33,6 +33,9 @@ constexpr int kCapacity = 2;
 
 constexpr int kMaxThreads = 1024;
 
+// Of means of heads' outputs, for ablations: those of long sequences take tens of megabytes.
+constexpr int64_t kHeadMeansBytes = int64_t{128} << 20;
+
 // Failed items that a result names.
 constexpr int kItemFailures = 8;
 
@@ -117,6 +120,7 @@ TorchEngine::TorchEngine(const Options& options, Device device, v1::WorkerDescri
     : device_(device),
       description_(std::move(description)),
       cache_({.model_root = options.model_root, .device = device, .bytes = options.cache_bytes}),
+      head_means_(kHeadMeansBytes),
       pool_(options.threads) {}
 
 void TorchEngine::Describe(v1::WorkerDescription* description) const {
@@ -191,6 +195,12 @@ absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
         MakeScorer(absl::StrCat("scorers[", i, "]"), unit.scorers(i), architecture, items,
                    &failures,
                    {.queries = sequences.source->queries(), .window = unit.sequences().window()}));
+    if (scorer->NeedsHeadMeans()) {
+      HOPSCOPE_ASSIGN_OR_RETURN(
+          std::shared_ptr<const HeadMeans> means,
+          head_means_.Get(unit.checkpoint().digest(), *model, unit.sequences(), cancel, &pool_));
+      scorer->SetHeadMeans(std::move(means));
+    }
     scorers.push_back(std::move(scorer));
   }
   Evaluation evaluation{.model = model.get(), .source = sequences.source.get(), .cancel = &cancel};

@@ -17,6 +17,7 @@
 #include "common/checkpoint/model_root.h"
 #include "worker/engine/compute_pool.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/head_means_cache.h"
 #include "worker/engine/model_cache.h"
 #include "worker/engine/sequence_source.h"
 
@@ -67,6 +68,7 @@ class TorchEngine : public Engine {
   const v1::WorkerDescription description_;
   std::atomic<bool> healthy_{true};
   ModelCache cache_;
+  HeadMeansCache head_means_;
   ComputePool pool_;
 };
 

@@ -65,9 +65,11 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
         score->set_scorer(scorer.name());
         *score->mutable_params() = params;
         score->set_metric(metric);
-        const bool per_head = spec::IsPerHead(scorer.name());
-        const int size = per_head ? kLayers * kHeads : unit.sequences().window().target();
-        score->set_steps(per_head ? 0 : size);
+        const bool per_head = spec::ScoresEachHead(scorer);
+        const int steps =
+            scorer.name() == spec::kAccuracyByPosition ? unit.sequences().window().target() : 0;
+        const int size = per_head ? kLayers * kHeads : std::max(steps, 1);
+        score->set_steps(steps);
         score->set_layers(per_head ? kLayers : 0);
         score->set_heads(per_head ? kHeads : 0);
         for (int head = 0; head < size; ++head) {

@@ -129,8 +129,13 @@ class CpuOps : public LayerOps {
     return WithType(inputs.out, [&](auto zero) {
       using T = decltype(zero);
       const auto table = inputs.model->rotary_tables<T>().AtLeast(inputs.tokens);
+      const auto means = inputs.replacements == nullptr
+                             ? nullptr
+                             : inputs.model->rotary_tables<T>().MeansAtLeast(inputs.tokens);
       const AttentionCall<T> call{.architecture = &inputs.model->architecture(),
                                   .rotary = table.get(),
+                                  .rotary_means = means.get(),
+                                  .replacements = inputs.replacements,
                                   .layer = inputs.layer,
                                   .sequences = inputs.sequences,
                                   .tokens = inputs.tokens,

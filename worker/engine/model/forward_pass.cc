@@ -1,6 +1,7 @@
 #include "worker/engine/model/forward_pass.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>
 
 #include <utility>
@@ -54,9 +55,14 @@ class ForwardPass::Impl {
         request.observer == nullptr ? ForwardObserver::Interest{} : request.observer->interest();
     Reserve(model, rows);
     const at::Tensor residual = residual_.narrow(0, 0, rows);
-    ops_->Embed(model, request.sequences, request.tokens, request.ids, residual);
+    if (request.residual != nullptr) {
+      residual.copy_(AsTensor(*request.residual));
+    } else {
+      ops_->Embed(model, request.sequences, request.tokens, request.ids, residual);
+    }
 
-    for (int64_t layer = 0; layer < a.layers; ++layer) {
+    const int64_t first_layer = request.residual == nullptr ? 0 : request.first_layer;
+    for (int64_t layer = first_layer; layer < a.layers; ++layer) {
       if (Stop(request)) return Cancelled();
       if (shown_.residual) {
         request.observer->OnResidual(layer, ops_->View(residual));
@@ -89,6 +95,11 @@ class ForwardPass::Impl {
  private:
   static bool Stop(const ForwardRequest& request) {
     return request.cancel != nullptr && request.cancel->cancelled();
+  }
+
+  static at::Tensor AsTensor(const MatrixView& view) {
+    return at::from_blob(const_cast<void*>(view.data), {view.rows, view.columns}, {view.stride, 1},
+                         view.float64 ? at::kDouble : at::kFloat);
   }
 
   // Every tokens-th row, from the last token of the first sequence on; no copy.
@@ -174,9 +185,13 @@ class ForwardPass::Impl {
                           .values = values,
                           .queries = queries,
                           .out = inner.narrow(1, 0, width.heads),
+                          .replacements = request.replacements,
                           .observer = shown_.attention ? request.observer : nullptr,
                           .cancel = request.cancel})) {
       return false;
+    }
+    if (shown_.attended) {
+      request.observer->OnAttended(layer, first_query, ops_->View(inner.narrow(1, 0, width.heads)));
     }
 
     const at::Tensor attended = asked_inner.narrow(1, 0, width.heads);
@@ -279,7 +294,8 @@ int64_t ForwardPass::BufferBytes(const Architecture& architecture, int64_t rows)
 absl::StatusOr<MatrixView> ForwardPass::Run(const Model& model, const ForwardRequest& request) {
   const Architecture& a = model.architecture();
   HOPSCOPE_RETURN_IF_ERROR(CheckLength(a, request.tokens));
-  for (int64_t i = 0; i < request.sequences * request.tokens; ++i) {
+  const int64_t ids = request.residual == nullptr ? request.sequences * request.tokens : 0;
+  for (int64_t i = 0; i < ids; ++i) {
     if (request.ids[i] < 0 || request.ids[i] >= a.vocab_size) {
       return common::MakeError(
           absl::StatusCode::kInvalidArgument, "TOKEN_OUT_OF_RANGE",

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "worker/engine/model/general_head_replacement.h"
 #include "worker/engine/model/layer_ops.h"
 
 namespace hopscope::engine {
@@ -88,7 +89,8 @@ class GeneralOps : public LayerOps {
     const auto split = [&](const at::Tensor& rows, int64_t heads) {
       return rows.unflatten(0, {sequences, tokens}).unflatten(2, {heads, a.d_head}).transpose(1, 2);
     };
-    at::Tensor keys = Turn(*inputs.model, split(Wide(inputs.keys), a.kv_heads), 0);
+    const at::Tensor all_keys = split(Wide(inputs.keys), a.kv_heads);
+    at::Tensor keys = Turn(*inputs.model, all_keys, 0);
     at::Tensor values = split(Wide(inputs.values), a.kv_heads);
     if (group > 1) {
       keys = keys.repeat_interleave(group, 1);
@@ -118,12 +120,19 @@ class GeneralOps : public LayerOps {
                 .to(logits.options());
         logits.add_(slopes.mul(distance.to(logits.scalar_type())));
       }
+      ReplaceLogits(inputs,
+                    {.queries = all_queries.narrow(2, query, count),
+                     .keys = all_keys,
+                     .first_query = query,
+                     .first_key = first_key},
+                    logits);
       at::Tensor hidden = distance.gt(0);
       if (window > 0) hidden = hidden.logical_or(distance.le(-window));
       logits.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
       const at::Tensor weights = at::softmax(logits, -1);
       Show(inputs, weights, query, first_key);
       out.narrow(2, query, count).copy_(at::matmul(weights, values.narrow(2, first_key, columns)));
+      ReplaceOutputs(inputs, query, count, out);
     }
     return true;
   }

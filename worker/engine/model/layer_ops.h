@@ -14,6 +14,7 @@
 
 #include "worker/engine/engine.h"
 #include "worker/engine/model/activations.h"
+#include "worker/engine/model/head_replacement.h"
 #include "worker/engine/model/model.h"
 #include "worker/engine/model/weights.h"
 
@@ -30,6 +31,7 @@ struct AttentionInputs {
   at::Tensor values;        // the same
   at::Tensor queries;       // [sequences * tokens, heads * d_head]
   at::Tensor out;           // the same; rows of the queries asked for are written
+  const HeadReplacements* replacements = nullptr;  // may be null
   ForwardObserver* observer = nullptr;
   const CancelFlag* cancel = nullptr;
 };

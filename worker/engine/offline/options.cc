@@ -53,6 +53,16 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
     case Type::kPositiveNumbers:
       break;
   }
+  if (rule.type == Type::kChoices || rule.type == Type::kHeadSets) {
+    const std::vector<std::string> pieces = absl::StrSplit(text, ',');
+    if (rule.type == Type::kHeadSets && pieces[0] == rule.DefaultValue().string_value()) {
+      return rule.DefaultValue();
+    }
+    for (const std::string& piece : pieces) {
+      value.mutable_list_value()->add_values()->set_string_value(piece);
+    }
+    return value;
+  }
   std::vector<double> numbers;
   for (const absl::string_view piece : absl::StrSplit(text, ',')) {
     if (!absl::SimpleAtod(piece, &numbers.emplace_back())) {

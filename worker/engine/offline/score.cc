@@ -162,6 +162,14 @@ json ScorerToJson(const ScorerRun& run, const ItemFailures& failures,
       result[tables[i].metric()] = std::move(metric);
       continue;
     }
+    if (tables[i].params().fields().count("taus") == 0) {
+      json& set = result["results"][i % sets];
+      for (const auto& [name, value] : tables[i].params().fields()) {
+        set["params"][name] = value.string_value();
+      }
+      set[tables[i].metric()] = std::move(metric);
+      continue;
+    }
     json& set = result["taus"][i % sets];
     set["tau"] = tables[i].params().fields().at("taus").number_value();
     set[tables[i].metric()] = std::move(metric);
@@ -243,16 +251,18 @@ absl::Status RunScore(const ScoreOptions& options) {
       const std::vector<tokens::TokensLine> lines,
       tokens::ReadTokensFile(options.tokens, {.vocab_size = architecture.vocab_size}));
 
-  const bool needs_labels = std::any_of(specs.begin(), specs.end(),
-                                        [](const auto& spec) { return spec.name() == "accuracy"; });
+  const bool needs_labels = std::any_of(specs.begin(), specs.end(), [](const auto& spec) {
+    return spec.name() == "accuracy" || spec.name() == "loss" || spec.name() == "ablation";
+  });
   std::vector<Sequence> sequences;
   for (const tokens::TokensLine& line : lines) {
     const std::string where = absl::StrCat(options.tokens, ":", line.number);
     HOPSCOPE_RETURN_IF_ERROR(common::Annotate(
         CheckLength(architecture, static_cast<int64_t>(line.tokens.size())), where));
     if (needs_labels && !line.label.has_value()) {
-      return common::MakeError(absl::StatusCode::kInvalidArgument, "TOKENS_FILE_INVALID",
-                               absl::StrCat(where, ": scorer accuracy needs a \"label\""));
+      return common::MakeError(
+          absl::StatusCode::kInvalidArgument, "TOKENS_FILE_INVALID",
+          absl::StrCat(where, ": scorers accuracy, loss and ablation need a \"label\""));
     }
     for (const v1::ScorerSpec& scorer : specs) {
       if (!NeedsQueries(scorer) || !line.queries.empty()) continue;
@@ -283,6 +293,12 @@ absl::Status RunScore(const ScoreOptions& options) {
     HOPSCOPE_ASSIGN_OR_RETURN(
         run.scorer, MakeScorer("--scorers " + run.spec.name(), run.spec, architecture, items,
                                &failures, {.queries = source.queries()}));
+    if (run.scorer->NeedsHeadMeans()) {
+      return common::InvalidField(
+          spec::kUnsupported, "--param ablation.kinds", "mean",
+          "zero, positional_only or symbolic_only: means are those of a task's own validation "
+          "sequences, and a tokens file has none");
+    }
     evaluation.scorers.push_back(run.scorer.get());
   }
   {

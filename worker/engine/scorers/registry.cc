@@ -6,8 +6,10 @@
 #include "common/spec/reasons.h"
 #include "common/spec/scorer_params.h"
 #include "common/status.h"
+#include "worker/engine/scorers/ablation.h"
 #include "worker/engine/scorers/accuracy.h"
 #include "worker/engine/scorers/accuracy_by_position.h"
+#include "worker/engine/scorers/loss.h"
 #include "worker/engine/scorers/positional_symbolic.h"
 
 namespace hopscope::engine {
@@ -47,6 +49,11 @@ constexpr Entry kEntries[] = {
      [](const Request& r) -> Made {
        return std::make_unique<PositionalSymbolic>(r.spec, r.architecture, r.items, r.failures,
                                                    r.shape.queries);
+     }},
+    {"loss", [](const Request& r) -> Made { return std::make_unique<Loss>(r.items, r.failures); }},
+    {"ablation",
+     [](const Request& r) -> Made {
+       return Ablation::Create(r.field, r.spec, r.architecture, r.items, r.failures);
      }},
 };
 

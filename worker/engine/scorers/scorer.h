@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "google/protobuf/struct.pb.h"
 #include "hopscope/v1/evaluation.pb.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/model/activations.h"
+#include "worker/engine/model/head_replacement.h"
 #include "worker/engine/model/model.h"
 #include "worker/engine/tasks/task.h"
 
@@ -84,6 +86,10 @@ class BatchScorer : public ForwardObserver {
  public:
   // Logits after the last token, a row for each sequence.
   virtual void OnLogits(const MatrixView& /*logits*/) {}
+
+  // What ended the batch's scoring early, if anything did; looked at after the last call. It ends
+  // the evaluation.
+  virtual absl::Status error() const { return absl::OkStatus(); }
 };
 
 class Scorer {
@@ -97,6 +103,11 @@ class Scorer {
   // Whether every layer must have queries for every token; otherwise the last has only the last
   // token's.
   virtual bool NeedsAllQueries() const { return false; }
+
+  // Whether it must be told the means of all heads' outputs (head_means.h), for sequences like
+  // those of the unit, before the first batch.
+  virtual bool NeedsHeadMeans() const { return false; }
+  virtual void SetHeadMeans(std::shared_ptr<const HeadMeans> /*means*/) {}
 
   virtual std::unique_ptr<BatchScorer> StartBatch(const ScoringBatch& batch) = 0;
 
