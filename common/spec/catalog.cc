@@ -1,6 +1,7 @@
 #include "common/spec/catalog.h"
 
 #include <initializer_list>
+#include <set>
 #include <string>
 
 #include "common/spec/scorer_params.h"
@@ -83,6 +84,22 @@ const std::vector<v1::ScorerCapability>& Scorers() {
 const v1::TaskCapability* FindTask(absl::string_view name) { return Find(Tasks(), name); }
 
 const v1::ScorerCapability* FindScorer(absl::string_view name) { return Find(Scorers(), name); }
+
+std::vector<std::string> ResultMetrics(const v1::ScorerSpec& scorer) {
+  const v1::ScorerCapability* known = FindScorer(scorer.name());
+  if (known == nullptr) return {};
+  std::vector<std::string> metrics(known->metrics().begin(), known->metrics().end());
+  for (const ScorerParamRule& rule : ScorerParamRules(scorer.name())) {
+    if (rule.list != ScorerParamRule::List::kSelectsMetrics) continue;
+    std::set<std::string> selected;
+    for (const auto& value : scorer.params().fields().at(rule.name).list_value().values()) {
+      selected.insert(value.string_value());
+    }
+    std::erase_if(metrics,
+                  [&selected](const std::string& one) { return selected.count(one) == 0; });
+  }
+  return metrics;
+}
 
 const v1::Limits& DefaultLimits() {
   static const auto* const limits = [] {

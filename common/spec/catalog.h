@@ -7,6 +7,7 @@
 #define HOPSCOPE_COMMON_SPEC_CATALOG_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -21,6 +22,10 @@ const std::vector<v1::ScorerCapability>& Scorers();
 // Null where there is no such name.
 const v1::TaskCapability* FindTask(absl::string_view name);
 const v1::ScorerCapability* FindScorer(absl::string_view name);
+
+// The metrics that a scorer, normalized (scorer_params.h), yields, in the order of its capability:
+// those that a parameter selects, or all. Empty where the scorer is unknown.
+std::vector<std::string> ResultMetrics(const v1::ScorerSpec& scorer);
 
 // Limits unless a server is told otherwise.
 const v1::Limits& DefaultLimits();

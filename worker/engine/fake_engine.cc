@@ -165,7 +165,7 @@ v1::UnitResult FakeEngine::Expected(const v1::WorkUnit& unit) const {
   for (const v1::ScorerSpec& scorer : unit.scorers()) {
     if (scorer.name() == "accuracy") continue;  // the counts above
     for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
-      for (const std::string& metric : spec::FindScorer(scorer.name())->metrics()) {
+      for (const std::string& metric : spec::ResultMetrics(scorer)) {
         uint64_t hash = Hash(content, scorer.name());
         hash = Hash(Hash(hash, Bytes(params)), metric);
         v1::ScoreMoments* moments = result.add_scores();

@@ -60,7 +60,7 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
   for (const v1::ScorerSpec& scorer : unit.scorers()) {
     if (scorer.name() == "accuracy") continue;
     for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
-      for (const std::string& metric : spec::FindScorer(scorer.name())->metrics()) {
+      for (const std::string& metric : spec::ResultMetrics(scorer)) {
         v1::ScoreMoments* score = result.add_scores();
         score->set_scorer(scorer.name());
         *score->mutable_params() = params;

@@ -33,9 +33,32 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
                                                    absl::string_view option,
                                                    absl::string_view text) {
   google::protobuf::Value value;
-  if (rule.type == Type::kChoice) {
-    value.set_string_value(std::string(text));
-    return value;
+  switch (rule.type) {
+    case Type::kChoice:
+      value.set_string_value(std::string(text));
+      return value;
+    case Type::kChoices:
+      for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+        value.mutable_list_value()->add_values()->set_string_value(std::string(piece));
+      }
+      return value;
+    case Type::kBool:
+      if (text != "true" && text != "false") {
+        return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
+      }
+      value.set_bool_value(text == "true");
+      return value;
+    case Type::kNumber:
+    case Type::kInteger: {
+      double number = 0;
+      if (!absl::SimpleAtod(text, &number)) {
+        return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
+      }
+      value.set_number_value(number);
+      return value;
+    }
+    case Type::kPositiveNumbers:
+      break;
   }
   std::vector<double> numbers;
   for (const absl::string_view piece : absl::StrSplit(text, ',')) {
