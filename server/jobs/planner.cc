@@ -11,6 +11,7 @@
 #include "common/checkpoint/cost.h"
 #include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
+#include "common/spec/scorer_models.h"
 #include "common/spec/text.h"
 #include "common/status.h"
 #include "server/jobs/field_error.h"
@@ -77,6 +78,7 @@ class Planner {
         if (!seen.insert(*checkpoint).second) continue;
         HOPSCOPE_RETURN_IF_ERROR(CheckVocabulary(entry, *checkpoint, field));
         HOPSCOPE_RETURN_IF_ERROR(CheckLength(entry, task, *checkpoint));
+        HOPSCOPE_RETURN_IF_ERROR(CheckScorers(entry, task, *checkpoint));
         checkpoints.push_back(*checkpoint);
       }
     }
@@ -149,6 +151,18 @@ class Planner {
     return absl::OkStatus();
   }
 
+  // That the checkpoint has what every scorer needs.
+  absl::Status CheckScorers(const v1::TaskSpec& entry, int task, int32_t checkpoint) const {
+    const spec::ScoredModel model = {.rotary = RotaryPlanes(opened_[checkpoint].architecture) > 0};
+    for (int i = 0; i < entry.scorers_size(); ++i) {
+      HOPSCOPE_RETURN_IF_ERROR(common::Annotate(
+          spec::CheckScorerModel(absl::StrCat("spec.tasks[", task, "].scorers[", i, "]"),
+                                 entry.scorers(i).name(), model),
+          absl::StrCat("checkpoint ", spec::Quoted(plan_.job.checkpoints[checkpoint].ref.name()))));
+    }
+    return absl::OkStatus();
+  }
+
   // Before there are any, so that a huge matrix costs nothing.
   absl::Status CheckCellCount() const {
     const v1::EvalJobSpec& spec = plan_.job.spec;
@@ -193,8 +207,10 @@ class Planner {
     const store::CheckpointRow& model = plan_.job.checkpoints[checkpoint];
     // By length, since hop counts and seeds do not change the cost.
     std::vector<double> flops_per_item;
-    int64_t metrics = 0;
-    for (const v1::ScorerSpec& scorer : entry.scorers()) metrics += ScorerMetrics(scorer);
+    int64_t values = 0;
+    for (const v1::ScorerSpec& scorer : entry.scorers()) {
+      values += ScorerValues(scorer, opened_[checkpoint].architecture);
+    }
     for (const int32_t added : entry.added_tokens()) {
       flops_per_item.push_back(FlopsPerItem(entry, checkpoint, added));
     }
@@ -221,7 +237,7 @@ class Planner {
                               cell.items * spec::SequenceLength(entry, cell.added_tokens));
           estimate.set_flops(estimate.flops() + items * cell.flops_per_item);
           estimate.set_result_bytes(estimate.result_bytes() + kCellResultBytes +
-                                    metrics * model.layers * model.heads * kHeadResultBytes);
+                                    values * model.layers * model.heads * kHeadResultBytes);
         }
       }
     }

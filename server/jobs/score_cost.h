@@ -21,6 +21,12 @@ double ScorerFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture&
 // parameters that list several.
 int64_t ScorerMetrics(const v1::ScorerSpec& scorer);
 
+// The same, counting the values of metrics that have one for each plane of a rotary embedding.
+int64_t ScorerValues(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture);
+
+// Planes of a model's rotary embedding; 0 where it has none.
+int64_t RotaryPlanes(const checkpoint::Architecture& architecture);
+
 }  // namespace hopscope::jobs
 
 #endif  // HOPSCOPE_SERVER_JOBS_SCORE_COST_H_

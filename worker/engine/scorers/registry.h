@@ -17,7 +17,8 @@ std::vector<std::string> ScorerNames();
 
 // A scorer for a unit of so many items. Parameters that are left out get their defaults.
 // INVALID_ARGUMENT (common::InvalidField, `field` being the scorer's path) where the name or a
-// parameter is wrong. `failures` must outlive the scorer.
+// parameter is wrong; FAILED_PRECONDITION where the scorer cannot be used with the model
+// (common/spec/scorer_models.h). `failures` must outlive the scorer.
 absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
                                                    const v1::ScorerSpec& spec,
                                                    const checkpoint::Architecture& architecture,

@@ -17,6 +17,8 @@ checkpoint::Architecture SmallArchitecture() {
   checkpoint::Architecture architecture;
   architecture.layers = 3;
   architecture.heads = 2;
+  architecture.position = checkpoint::PositionKind::kRotaryInterleaved;
+  architecture.rotary_dim = 4;
   return architecture;
 }
 
@@ -37,7 +39,7 @@ TEST(ScorerRegistryTest, ScorersYieldTheMetricsOfTheCatalogForEachSetOfResultPar
     ASSERT_TRUE(spec::NormalizeScorerParams("scorers[0]", &asked).ok());
     const auto params = spec::ResultParams(asked);
     std::vector<std::string> expected;
-    for (const std::string& metric : scorer.metrics()) {
+    for (const std::string& metric : spec::ResultMetrics(asked)) {
       for (size_t i = 0; i < std::max<size_t>(1, params.size()); ++i) expected.push_back(metric);
     }
     std::vector<std::string> metrics;
@@ -60,6 +62,17 @@ TEST(ScorerRegistryTest, TablesNameTheTemperatureTheyAreFor) {
   EXPECT_EQ((*made)->tables()[1].params().fields().at("taus").number_value(), 1e-4);
   EXPECT_EQ((*made)->tables()[1].params().fields().at("mode").string_value(), "tokens");
   EXPECT_EQ((*made)->tables()[0].cells(), 6);
+}
+
+TEST(ScorerRegistryTest, AScorerThatTheModelCannotHaveIsRefused) {
+  ItemFailures failures(1);
+  v1::ScorerSpec asked;
+  asked.set_name("frequency_use");
+  checkpoint::Architecture architecture = SmallArchitecture();
+  architecture.position = checkpoint::PositionKind::kAlibi;
+  const auto made = MakeScorer("scorers[0]", asked, architecture, 1, &failures);
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(common::ErrorReason(made.status()), "POSITIONS_NOT_ROTARY");
 }
 
 TEST(ScorerRegistryTest, UnknownNamesAndParametersAreRefused) {
