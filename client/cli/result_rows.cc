@@ -55,8 +55,9 @@ const std::vector<std::string>& CellKeys() {
 
 const std::vector<std::string>& HeadKeys() {
   static const std::vector<std::string>& keys = *new std::vector<std::string>{
-      "checkpoint", "task",  "hops", "added_tokens", "seed", "scorer", "params", "metric",
-      "step",       "layer", "head", "plane",        "mean", "stderr", "items",  "tokens"};
+      "checkpoint", "task",   "hops",  "added_tokens", "seed", "scorer",
+      "params",     "metric", "step",  "layer",        "head", "plane",
+      "mean",       "stderr", "items", "min",          "max",  "tokens"};
   return keys;
 }
 
@@ -92,7 +93,9 @@ absl::Status ForEachHeadRow(const v1::HeadScores& scores,
   // Products of 32-bit sizes, two at a time, fit.
   const bool fits = heads > 0 && steps * layers <= size && heads * planes <= size &&
                     steps * layers * heads * planes == size;
-  if (!fits || scores.standard_error_size() != size || scores.items_size() != size) {
+  const bool has_extremes = scores.min_size() > 0;
+  if (!fits || scores.standard_error_size() != size || scores.items_size() != size ||
+      scores.min_size() != scores.max_size() || (has_extremes && scores.min_size() != size)) {
     return common::MakeError(
         absl::StatusCode::kDataLoss, "RESULTS_MALFORMED",
         absl::StrCat("the server sent ", size, " means, ", scores.standard_error_size(),
@@ -119,6 +122,10 @@ absl::Status ForEachHeadRow(const v1::HeadScores& scores,
     row["mean"] = NumberOrNull(scores.mean(index));
     row["stderr"] = NumberOrNull(scores.standard_error(index));
     row["items"] = scores.items(index);
+    if (has_extremes) {
+      row["min"] = NumberOrNull(scores.min(index));
+      row["max"] = NumberOrNull(scores.max(index));
+    }
     row["tokens"] = TextOrNull(cell.tokens_digest());
     HOPSCOPE_RETURN_IF_ERROR(on_row(row));
   }
@@ -131,11 +138,12 @@ std::string CsvHeader(const std::vector<std::string>& keys) {
   return line + "\n";
 }
 
-std::string CsvLine(const ordered_json& row) {
+std::string CsvLine(const std::vector<std::string>& keys, const ordered_json& row) {
   std::string line;
   bool first = true;
-  for (const auto& value : row) {
-    absl::StrAppend(&line, first ? "" : ",", CsvField(CsvText(value)));
+  for (const std::string& key : keys) {
+    const auto value = row.find(key);
+    absl::StrAppend(&line, first ? "" : ",", value == row.end() ? "" : CsvField(CsvText(*value)));
     first = false;
   }
   return line + "\n";

@@ -130,19 +130,42 @@ TEST_F(ResultsWriterTest, WritesTheDocumentedFormat) {
       Read("heads.csv"),
       StartsWith(
           "checkpoint,task,hops,added_tokens,seed,scorer,params,metric,step,layer,head,plane,"
-          "mean,stderr,items,tokens\n"
+          "mean,stderr,items,min,max,tokens\n"
           "number/"
           "step-06750,number,1,0,42,positional_symbolic,\"{\"\"queries\"\":\"\"last\"\","
           "\"\"tau\"\":0.0001}\","
-          "positional,,0,0,,0.1,0.01,100,\n"
+          "positional,,0,0,,0.1,0.01,100,,,\n"
           "number/"
           "step-06750,number,1,0,42,positional_symbolic,\"{\"\"queries\"\":\"\"last\"\","
           "\"\"tau\"\":0.0001}\","
-          "positional,,1,0,,0.30000000000000004,0.01,100,\n"));
+          "positional,,1,0,,0.30000000000000004,0.01,100,,,\n"));
   const std::string heads = Read("heads.csv");
   EXPECT_EQ(std::count(heads.begin(), heads.end(), '\n'), 1 + 6);
-  EXPECT_THAT(heads, EndsWith("positional_symbolic,{},share,1,0,0,1,,,0\n"));
+  EXPECT_THAT(heads, EndsWith("positional_symbolic,{},share,1,0,0,1,,,0,,,\n"));
   EXPECT_THAT(Files(), UnorderedElementsAre("results.json", "cells.csv", "heads.csv"));
+}
+
+TEST_F(ResultsWriterTest, ExtremesStandWhereAMetricHasThem) {
+  v1::ListEvalResultsResponse page;
+  v1::HeadScores gap = MakeScores(MakeCell(0, 1, 0), "gap", 1, 2, {0.5, 0.25});
+  for (const double value : {-1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    gap.add_min(value);
+    gap.add_max(value);
+  }
+  *page.add_heads() = gap;
+  auto writer = WriteResultsTo(folder_.string());
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->Add(page).ok());
+  ASSERT_TRUE((*writer)->Finish(Header()).ok());
+  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,0,,0.5,0.01,100,-1.5,-1.5\n"));
+  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,1,,0.25,0.01,100,,\n"));
+  const auto json = ordered_json::parse(Read("results.json"));
+  EXPECT_EQ(json["heads"][0]["min"], -1.5);
+  EXPECT_TRUE(json["heads"][1]["max"].is_null());
+  gap.add_min(0);
+  *page.mutable_heads(0) = gap;
+  std::ostringstream stream;
+  EXPECT_FALSE(WriteResultsTo(&stream)->Add(page).ok()) << "a smallest value too many";
 }
 
 TEST_F(ResultsWriterTest, AStreamGetsTheSameDocument) {

@@ -20,6 +20,10 @@ enum class PositionKind {
   kAlibi,              // slope[head] * (key slot - query slot) is added to the logit
 };
 
+inline bool IsRotary(PositionKind kind) {
+  return kind == PositionKind::kRotaryInterleaved || kind == PositionKind::kRotaryHalfSplit;
+}
+
 enum class NormKind { kNone, kLayerNorm, kRmsNorm };
 
 enum class Activation { kGeluTanh, kGeluErf, kRelu, kSilu };

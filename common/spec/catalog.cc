@@ -154,6 +154,40 @@ const std::vector<v1::ScorerCapability>& Scorers() {
              "loss_rise). positional_only and symbolic_only are not defined for models with a soft "
              "cap on attention logits.",
              {"accuracy", "loss", "accuracy_drop", "loss_rise"}),
+      Scorer(
+          "frequency_use",
+          "What each plane of the rotary embedding does in each head, for the last token's "
+          "query (planes from the fastest): max_logit, its largest unscaled logit over all keys "
+          "(arXiv 2605.31558, Fig. 8); query_norm and key_norm, the mean length of the two "
+          "columns that it turns (arXiv 2410.06205); share, its part of the largest logit; "
+          "plane_positional and plane_symbolic, the two scores of the plane as a head of its "
+          "own (arXiv 2511.11579). For models with rotary positions.",
+          {"max_logit", "query_norm", "key_norm", "share", "plane_positional", "plane_symbolic"}),
+      Scorer("logit_gap",
+             "How clearly the last token's query prefers one key: gap, its largest logit minus the "
+             "second largest; self_logit, that against its own key; target_gap, that of the slot "
+             "of the answer minus the largest other one. Smallest and largest values come with "
+             "the means.",
+             {"gap", "self_logit", "target_gap"}),
+      Scorer("attention_stats",
+             "What the attention of each head looks like: entropy in nats, also as part of that "
+             "of even attention (norm_entropy), attention to the first token (sink_mass), to the "
+             "query itself (self_mass) and to the last keys (window_mass), mean_distance in slots, "
+             "max_weight; the mean over all queries, and of the last query (*_last).",
+             {"entropy", "norm_entropy", "sink_mass", "self_mass", "mean_distance", "max_weight",
+              "window_mass", "entropy_last", "norm_entropy_last", "sink_mass_last",
+              "self_mass_last", "mean_distance_last", "max_weight_last", "window_mass_last"}),
+      Scorer("detectors",
+             "How far each head attends to the previous token, to earlier copies of its token "
+             "(duplicate_token), and to what came after them (induction): as detect_head of "
+             "TransformerLens, or on sequences that repeat a run of tokens.",
+             {"previous_token", "duplicate_token", "induction"}),
+      Scorer("retrieval_head",
+             "How much of a needle a head copies into the answer (arXiv 2404.15574): decoding "
+             "steps at which it attends most to a slot of the needle that holds the token which "
+             "is generated, divided by the length of the needle. Needle and steps are those that "
+             "a sequence names; else the slot of the answer and the last token.",
+             {"retrieval_score"}),
   };
   return *scorers;
 }

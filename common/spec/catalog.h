@@ -7,6 +7,7 @@
 #define HOPSCOPE_COMMON_SPEC_CATALOG_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"

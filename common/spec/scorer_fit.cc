@@ -28,6 +28,17 @@ int FirstLogitKind(const v1::ScorerSpec& scorer) {
 absl::Status CheckScorerFits(absl::string_view field, const v1::ScorerSpec& scorer,
                              const checkpoint::Architecture& architecture,
                              absl::string_view model) {
+  if (scorer.name() == "frequency_use" && !checkpoint::IsRotary(architecture.position)) {
+    return common::MakeError(
+        absl::StatusCode::kFailedPrecondition, "POSITIONS_NOT_ROTARY",
+        absl::StrCat(field,
+                     ": scorer frequency_use is about the planes of a rotary position "
+                     "embedding, which ",
+                     model, " does not have; leave it out for this model"),
+        {{"field", std::string(field)},
+         {"value", scorer.name()},
+         {"allowed", "a model with rotary positions"}});
+  }
   for (const ScorerParamRule& rule : ScorerParamRules(scorer.name())) {
     if (rule.type != ScorerParamRule::Type::kHeadSets) continue;
     // No values where it is "each".

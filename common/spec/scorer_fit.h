@@ -16,7 +16,8 @@ namespace hopscope::spec {
 
 // `scorer` is normalized, `field` its path, `model` what errors call the model. INVALID_ARGUMENT
 // (common::InvalidField): VALUE_OUT_OF_RANGE for heads that the model lacks,
-// COMBINATION_UNSUPPORTED for what is not defined for it.
+// COMBINATION_UNSUPPORTED for what is not defined for it. FAILED_PRECONDITION with reason
+// POSITIONS_NOT_ROTARY for a scorer of rotary planes and a model without them.
 absl::Status CheckScorerFits(absl::string_view field, const v1::ScorerSpec& scorer,
                              const checkpoint::Architecture& architecture, absl::string_view model);
 

@@ -56,6 +56,19 @@ TEST(CheckScorerFitsTest, CappedLogitsHaveNoMeansOverPositionsAndContents) {
   EXPECT_THAT(status.message(), HasSubstr("s.params.kinds[1]"));
 }
 
+TEST(CheckScorerFitsTest, FrequencyUseAsksForRotaryPositions) {
+  v1::ScorerSpec scorer;
+  scorer.set_name("frequency_use");
+  ASSERT_TRUE(NormalizeScorerParams("scorer", &scorer).ok());
+  checkpoint::Architecture a = Model();
+  EXPECT_TRUE(CheckScorerFits("s", scorer, a, "m").ok());
+  a.position = checkpoint::PositionKind::kAlibi;
+  const absl::Status status = CheckScorerFits("s", scorer, a, "checkpoint \"x\"");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(common::ErrorReason(status), "POSITIONS_NOT_ROTARY");
+  EXPECT_THAT(status.message(), HasSubstr("checkpoint \"x\""));
+}
+
 TEST(ScorerCaveatTest, SaysWherePositionIsPartOfTheContent) {
   checkpoint::Architecture a = Model();
   EXPECT_EQ(ScorerCaveat(Ablation({"symbolic_only"}), a), "");

@@ -21,7 +21,7 @@ constexpr double kNormalQuantile = 1.959963984540054;
 bool SameMetric(const v1::ScoreMoments& a, const v1::ScoreMoments& b) {
   return a.scorer() == b.scorer() && a.metric() == b.metric() && a.steps() == b.steps() &&
          a.layers() == b.layers() && a.heads() == b.heads() && a.planes() == b.planes() &&
-         a.mean_size() == b.mean_size() &&
+         a.mean_size() == b.mean_size() && a.min_size() == b.min_size() &&
          std::equal(a.flags().begin(), a.flags().end(), b.flags().begin(), b.flags().end()) &&
          google::protobuf::util::MessageDifferencer::Equals(a.params(), b.params());
 }
@@ -36,11 +36,20 @@ void MergeScore(const v1::ScoreMoments& next, v1::ScoreMoments& merge) {
     const int64_t count_a = merge.count(i);
     const int64_t count_b = next.count(i);
     if (count_b == 0) continue;
+    const bool has_extremes = i < merge.min_size();
     if (count_a == 0) {
       merge.set_count(i, count_b);
       merge.set_mean(i, next.mean(i));
       merge.set_m2(i, next.m2(i));
+      if (has_extremes) {
+        merge.set_min(i, next.min(i));
+        merge.set_max(i, next.max(i));
+      }
       continue;
+    }
+    if (has_extremes) {
+      merge.set_min(i, std::min(merge.min(i), next.min(i)));
+      merge.set_max(i, std::max(merge.max(i), next.max(i)));
     }
     const auto a = static_cast<double>(count_a);
     const auto b = static_cast<double>(count_b);
@@ -137,6 +146,9 @@ std::vector<v1::HeadScores> SummariseHeads(const v1::UnitResult& merge, const v1
       out.add_items(count);
       out.add_mean(count == 0 ? kNaN : score.mean(i));
       out.add_standard_error(count < 2 ? kNaN : std::sqrt(score.m2(i) / (n - 1) / n));
+      if (score.min_size() == 0) continue;
+      out.add_min(count == 0 ? kNaN : score.min(i));
+      out.add_max(count == 0 ? kNaN : score.max(i));
     }
   }
   return heads;

@@ -5,7 +5,8 @@
 // means and sums of squared deviations combine as in Chan, Golub and LeVeque, "Updating Formulae
 // and a Pairwise Algorithm for Computing Sample Variances" (1979), eq. 2.1:
 //   n = n_a + n_b, delta = mean_b - mean_a,
-//   mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n.
+//   mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n;
+// smallest and largest values, where a metric has them, are those of both sides.
 //
 // Pure functions; thread-safe.
 #ifndef HOPSCOPE_SERVER_JOBS_MERGE_H_

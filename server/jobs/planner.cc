@@ -313,8 +313,7 @@ class Planner {
     const v1::EvalJobSpec& spec = plan_.job.spec;
     const v1::TaskSpec& entry = spec.tasks(task);
     if (sequences_of_task_[task].index != nullptr) return AddTokensCell(task, checkpoint);
-    const store::CheckpointRow& model = plan_.job.checkpoints[checkpoint];
-    const int64_t values = ResultValues(entry, model);
+    const int64_t values = ResultValues(entry, opened_[checkpoint].architecture);
     v1::PlanEstimate& estimate = plan_.job.estimate;
     for (const int32_t hops : entry.hops()) {
       for (int i = 0; i < entry.added_tokens_size(); ++i) {
@@ -392,16 +391,16 @@ class Planner {
     estimate.set_tokens(estimate.tokens() + tokens);
     estimate.set_flops(estimate.flops() + flops);
     estimate.set_result_bytes(estimate.result_bytes() + kCellResultBytes +
-                              ResultValues(entry, plan_.job.checkpoints[checkpoint]) *
+                              ResultValues(entry, opened_[checkpoint].architecture) *
                                   kHeadResultBytes);
   }
 
   // Numbers that the scores of a cell have.
-  static int64_t ResultValues(const v1::TaskSpec& entry, const store::CheckpointRow& model) {
-    const int64_t heads = int64_t{model.layers} * model.heads;
+  static int64_t ResultValues(const v1::TaskSpec& entry,
+                              const checkpoint::Architecture& architecture) {
     int64_t values = 0;
     for (const v1::ScorerSpec& scorer : entry.scorers()) {
-      values += ScorerValues(scorer, heads, entry.window().target());
+      values += ScorerValues(scorer, architecture, entry.window().target());
     }
     return values;
   }

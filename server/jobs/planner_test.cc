@@ -104,6 +104,31 @@ class PlannerTest : public ::testing::Test {
   std::unique_ptr<checkpoint::ModelRoot> models_;
 };
 
+TEST_F(PlannerTest, AScorerThatACheckpointCannotHaveIsRefused) {
+  v1::EvalJobSpec spec = Spec({"number", "learned"});
+  spec.add_scorers()->set_name("logit_gap");
+  spec.add_scorers()->set_name("frequency_use");
+  const absl::Status status = Make(spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(common::ErrorReason(status), "POSITIONS_NOT_ROTARY");
+  EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"), "spec.tasks[0].scorers[1]");
+  EXPECT_THAT(status.message(), HasSubstr("learned"));
+  spec.mutable_tasks(0)->mutable_checkpoints()->RemoveLast();
+  EXPECT_TRUE(Make(spec).ok()) << Make(spec).status();
+}
+
+TEST_F(PlannerTest, ValuesOfPlanesCountInTheSizeOfResults) {
+  v1::EvalJobSpec one = Spec({"number"});
+  one.add_scorers()->set_name("logit_gap");  // three metrics
+  v1::EvalJobSpec planes = Spec({"number"});
+  planes.add_scorers()->set_name("frequency_use");  // one, of two planes
+  const auto bytes = [this](const v1::EvalJobSpec& spec) {
+    return Make(spec)->job.estimate.result_bytes();
+  };
+  const int64_t base = bytes(Spec({"number"}));
+  EXPECT_EQ(3 * (bytes(planes) - base), 2 * (bytes(one) - base));
+}
+
 TEST_F(PlannerTest, CellsComeInTheDocumentedOrder) {
   v1::EvalJobSpec spec = Spec({"series", "number"});
   spec.mutable_tasks(0)->add_hops(3);

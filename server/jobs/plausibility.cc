@@ -82,6 +82,11 @@ absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items, bool each_
     return Implausible(name, " has ", score.count_size(), " counts, ", score.mean_size(),
                        " means and ", score.m2_size(), " sums of squares, its shape ", size);
   }
+  const bool has_extremes = score.min_size() > 0;
+  if (score.min_size() != score.max_size() || (has_extremes && score.min_size() != size)) {
+    return Implausible(name, " has ", score.min_size(), " smallest and ", score.max_size(),
+                       " largest values, its shape ", size);
+  }
   for (int i = 0; i < score.count_size(); ++i) {
     const int64_t count = score.count(i);
     if (count < 0 || count > items) {
@@ -90,6 +95,12 @@ absl::Status CheckScore(const v1::ScoreMoments& score, int64_t items, bool each_
     if (count > 0 &&
         (!std::isfinite(score.mean(i)) || !std::isfinite(score.m2(i)) || score.m2(i) < 0)) {
       return Implausible(name, " has mean ", score.mean(i), " and sum of squares ", score.m2(i));
+    }
+    // The mean may lie outside by its rounding, so only the order of the two is looked at.
+    if (has_extremes && count > 0 &&
+        !(std::isfinite(score.min(i)) && score.min(i) <= score.max(i) &&
+          std::isfinite(score.max(i)))) {
+      return Implausible(name, " has values from ", score.min(i), " to ", score.max(i));
     }
   }
   return absl::OkStatus();

@@ -54,6 +54,12 @@ TEST_F(PlausibilityTest, HeadsMayLackValuesOfSomeItems) {
   EXPECT_TRUE(Check().ok()) << Check();
 }
 
+TEST_F(PlausibilityTest, AMetricMayHaveItsExtremes) {
+  *result_.mutable_scores(0)->mutable_min() = result_.scores(0).mean();
+  *result_.mutable_scores(0)->mutable_max() = result_.scores(0).mean();
+  EXPECT_TRUE(Check().ok()) << Check();
+}
+
 TEST_F(PlausibilityTest, EveryValueOfAListedParameterHasItsOwnScores) {
   auto* taus =
       (*task_.mutable_scorers(1)->mutable_params()->mutable_fields())["taus"].mutable_list_value();
@@ -125,6 +131,21 @@ TEST_F(PlausibilityTest, WhatCannotBeIsRefused) {
       {"a NaN", [](auto& r) { r.mutable_scores(0)->set_mean(0, std::nan("")); }},
       {"an infinity", [](auto& r) { r.mutable_scores(0)->set_m2(0, HUGE_VAL); }},
       {"a negative square", [](auto& r) { r.mutable_scores(0)->set_m2(0, -1e-3); }},
+      {"too few smallest values", [](auto& r) { r.mutable_scores(0)->add_min(0); }},
+      {"largest values alone",
+       [](auto& r) { *r.mutable_scores(0)->mutable_max() = r.scores(0).mean(); }},
+      {"extremes in the wrong order",
+       [](auto& r) {
+         *r.mutable_scores(0)->mutable_max() = r.scores(0).mean();
+         *r.mutable_scores(0)->mutable_min() = r.scores(0).mean();
+         r.mutable_scores(0)->set_min(1, 2);
+       }},
+      {"an extreme that is NaN",
+       [](auto& r) {
+         *r.mutable_scores(0)->mutable_max() = r.scores(0).mean();
+         *r.mutable_scores(0)->mutable_min() = r.scores(0).mean();
+         r.mutable_scores(0)->set_min(1, std::nan(""));
+       }},
   };
   for (const auto& [what, breakage] : breakages) {
     result_ = good;

@@ -87,34 +87,77 @@ double AblationFlops(const v1::ScorerSpec& scorer, const checkpoint::Architectur
   return kinds * flops;
 }
 
-}  // namespace
+// A logarithm for each entry of the attention, and a few sums.
+constexpr double kFlopsPerAttention = 30;
 
-bool NeedsEveryQuery(const v1::ScorerSpec& scorer) {
-  return scorer.name() == "positional_symbolic" && Text(scorer, "queries") != "last";
+double FrequencyUseFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
+                         double tokens) {
+  const double planes = static_cast<double>(RotaryPlanes(architecture));
+  // Turning the query and multiplying, and the lengths of queries and keys.
+  double flops = 16 * tokens * static_cast<double>(architecture.d_head);
+  for (const std::string& metric : spec::ResultMetrics(scorer)) {
+    if (metric != "plane_positional" && metric != "plane_symbolic") continue;
+    // Both come from the same swaps.
+    flops += planes * tokens * tokens / 2 * kFlopsPerSwap;
+    break;
+  }
+  return flops;
 }
 
-double ScorerFlops(const v1::ScorerSpec& given, const checkpoint::Architecture& architecture,
-                   int64_t tokens, int32_t hops) {
-  if (given.name() == "ablation") return AblationFlops(given, architecture, tokens);
-  if (given.name() != "positional_symbolic") return 0;
-  const v1::ScorerSpec scorer = spec::ScorerAtLength(given, tokens);
-  const double heads =
-      static_cast<double>(architecture.layers) * static_cast<double>(architecture.heads);
+double PositionalSymbolicFlops(const v1::ScorerSpec& given,
+                               const checkpoint::Architecture& architecture, double tokens,
+                               int32_t hops) {
+  const v1::ScorerSpec scorer = spec::ScorerAtLength(given, static_cast<int64_t>(tokens));
   const QueryFlops query = FlopsOfQuery(scorer, static_cast<double>(architecture.d_head));
-  const double n = static_cast<double>(tokens - 1);
+  const double n = tokens - 1;
   if (Text(scorer, "queries") == "all") {
-    return heads * (query.constant * n + query.linear * n * (n + 1) / 2 +
-                    query.square * n * (n + 1) * (2 * n + 1) / 6);
+    return query.constant * n + query.linear * n * (n + 1) / 2 +
+           query.square * n * (n + 1) * (2 * n + 1) / 6;
   }
   // Hops read from slots near the end: counted as if from the last.
   const double queries = Text(scorer, "queries") == "hops" ? hops : 1;
-  return heads * queries * (query.constant + query.linear * n + query.square * n * n);
+  return queries * (query.constant + query.linear * n + query.square * n * n);
 }
 
-int64_t ScorerValues(const v1::ScorerSpec& scorer, int64_t heads, int64_t slots) {
+// Of one head.
+double HeadFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
+                 double tokens, int32_t hops) {
+  if (scorer.name() == "positional_symbolic") {
+    return PositionalSymbolicFlops(scorer, architecture, tokens, hops);
+  }
+  if (scorer.name() == "frequency_use") return FrequencyUseFlops(scorer, architecture, tokens);
+  if (scorer.name() == "logit_gap") return 4 * tokens * static_cast<double>(architecture.d_head);
+  if (scorer.name() == "attention_stats" || scorer.name() == "detectors") {
+    return tokens * tokens / 2 * kFlopsPerAttention;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool NeedsEveryQuery(const v1::ScorerSpec& scorer) {
+  if (scorer.name() == "positional_symbolic") return Text(scorer, "queries") != "last";
+  return scorer.name() == "frequency_use" || scorer.name() == "attention_stats" ||
+         scorer.name() == "detectors" || scorer.name() == "retrieval_head";
+}
+
+double ScorerFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
+                   int64_t tokens, int32_t hops) {
+  if (scorer.name() == "ablation") return AblationFlops(scorer, architecture, tokens);
+  return static_cast<double>(architecture.layers) * static_cast<double>(architecture.heads) *
+         HeadFlops(scorer, architecture, static_cast<double>(tokens), hops);
+}
+
+int64_t RotaryPlanes(const checkpoint::Architecture& architecture) {
+  return checkpoint::IsRotary(architecture.position) ? architecture.rotary_dim / 2 : 0;
+}
+
+int64_t ScorerValues(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
+                     int64_t slots) {
   int64_t values = 1;
-  if (spec::ScoresEachHead(scorer)) values = heads;
+  if (spec::ScoresEachHead(scorer)) values = architecture.layers * architecture.heads;
   if (scorer.name() == spec::kAccuracyByPosition) values = slots;
+  if (scorer.name() == "frequency_use") values *= std::max<int64_t>(RotaryPlanes(architecture), 1);
   return ScorerMetrics(scorer) * values;
 }
 

@@ -24,8 +24,13 @@ bool NeedsEveryQuery(const v1::ScorerSpec& scorer);
 // list several.
 int64_t ScorerMetrics(const v1::ScorerSpec& scorer);
 
-// Numbers that these are for a model of so many heads in all layers together.
-int64_t ScorerValues(const v1::ScorerSpec& scorer, int64_t heads, int64_t slots);
+// Numbers that these are for a model: one for each head, plane or slot of the window that the
+// scorer tells apart.
+int64_t ScorerValues(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
+                     int64_t slots);
+
+// Planes of a model's rotary embedding; 0 where it has none.
+int64_t RotaryPlanes(const checkpoint::Architecture& architecture);
 
 }  // namespace hopscope::jobs
 

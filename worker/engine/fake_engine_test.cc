@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/catalog.h"
 #include "common/spec/scorer_params.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
@@ -17,6 +18,7 @@ namespace {
 
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
 v1::WorkUnit Unit(int64_t first, int64_t count) {
@@ -330,7 +332,9 @@ TEST(FakeEngineTest, DescribesItself) {
   EXPECT_EQ(description.kind(), "fake-x");
   EXPECT_EQ(description.device(), "cpu");
   EXPECT_THAT(description.tasks(), ElementsAre("number", "letter"));
-  EXPECT_THAT(description.scorers(), ElementsAre("accuracy", "positional_symbolic"));
+  std::vector<std::string> scorers;
+  for (const v1::ScorerCapability& scorer : spec::Scorers()) scorers.push_back(scorer.name());
+  EXPECT_THAT(description.scorers(), ElementsAreArray(scorers));
   EXPECT_THAT(description.model_families(), ElementsAre("gptj"));
   EXPECT_EQ(description.dtypes_size(), 4);
   EXPECT_GT(description.memory_bytes(), 0);

@@ -10,11 +10,6 @@ constexpr int64_t kFirstTableSize = 1024;
 
 }  // namespace
 
-bool IsRotary(checkpoint::PositionKind kind) {
-  return kind == checkpoint::PositionKind::kRotaryInterleaved ||
-         kind == checkpoint::PositionKind::kRotaryHalfSplit;
-}
-
 template <typename T>
 RotaryTable<T>::RotaryTable(const checkpoint::Architecture& architecture, int64_t positions)
     : positions_(positions), columns_(architecture.rotary_dim) {

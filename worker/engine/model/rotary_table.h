@@ -59,8 +59,6 @@ class RotaryTables {
   mutable std::shared_ptr<const RotaryTable<T>> longest_means_ ABSL_GUARDED_BY(mutex_);
 };
 
-bool IsRotary(checkpoint::PositionKind kind);
-
 }  // namespace hopscope::engine
 
 #endif  // HOPSCOPE_WORKER_ENGINE_MODEL_ROTARY_TABLE_H_

@@ -49,19 +49,22 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
       value.set_bool_value(text == "true");
       return value;
     case Type::kNumber:
-    case Type::kInteger:
+    case Type::kInteger: {
+      double number = 0;
+      if (!absl::SimpleAtod(text, &number)) {
+        return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
+      }
+      value.set_number_value(number);
+      return value;
+    }
+    case Type::kHeadSets:
+      if (text == rule.DefaultValue().string_value()) return rule.DefaultValue();
+      for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+        value.mutable_list_value()->add_values()->set_string_value(std::string(piece));
+      }
+      return value;
     case Type::kPositiveNumbers:
       break;
-  }
-  if (rule.type == Type::kChoices || rule.type == Type::kHeadSets) {
-    const std::vector<std::string> pieces = absl::StrSplit(text, ',');
-    if (rule.type == Type::kHeadSets && pieces[0] == rule.DefaultValue().string_value()) {
-      return rule.DefaultValue();
-    }
-    for (const std::string& piece : pieces) {
-      value.mutable_list_value()->add_values()->set_string_value(piece);
-    }
-    return value;
   }
   std::vector<double> numbers;
   for (const absl::string_view piece : absl::StrSplit(text, ',')) {
@@ -69,12 +72,7 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
       return common::InvalidField(spec::kWrongType, option, piece, "a number");
     }
   }
-  if (rule.type == Type::kPositiveNumbers) return Numbers(numbers);
-  if (numbers.size() != 1) {
-    return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
-  }
-  value.set_number_value(numbers[0]);
-  return value;
+  return Numbers(numbers);
 }
 
 }  // namespace

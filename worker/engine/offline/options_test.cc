@@ -39,6 +39,27 @@ TEST(OfflineOptionsTest, TausAndParametersArePassedOn) {
   EXPECT_EQ((*list)[0].params().fields().at("taus").list_value().values(0).number_value(), 0.5);
 }
 
+TEST(OfflineOptionsTest, ParametersOfEveryKindCanBeGiven) {
+  const auto scorers =
+      ParseScorers({"attention_stats", "detectors", "frequency_use"}, {},
+                   {"attention_stats.metrics=entropy,sink_mass_last", "attention_stats.window=4",
+                    "detectors.form=abs", "detectors.exclude_bos=true", "frequency_use.tau=0.05"});
+  ASSERT_TRUE(scorers.ok()) << scorers.status();
+  const auto& stats = (*scorers)[0].params().fields();
+  ASSERT_EQ(stats.at("metrics").list_value().values_size(), 2);
+  EXPECT_EQ(stats.at("metrics").list_value().values(1).string_value(), "sink_mass_last");
+  EXPECT_EQ(stats.at("window").number_value(), 4);
+  const auto& detectors = (*scorers)[1].params().fields();
+  EXPECT_EQ(detectors.at("form").string_value(), "abs");
+  EXPECT_TRUE(detectors.at("exclude_bos").bool_value());
+  EXPECT_FALSE(detectors.at("exclude_current_token").bool_value());
+  EXPECT_EQ((*scorers)[2].params().fields().at("tau").number_value(), 0.05);
+  for (const char* param : {"attention_stats.window=0", "attention_stats.window=a",
+                            "attention_stats.metrics=entropy,entropy", "detectors.exclude_bos=1"}) {
+    EXPECT_FALSE(ParseScorers({"attention_stats", "detectors"}, {}, {param}).ok()) << param;
+  }
+}
+
 TEST(OfflineOptionsTest, WrongOnesAreNamed) {
   EXPECT_THAT(ParseScorers({}, {}, {}).status().message(), HasSubstr("--scorers"));
   EXPECT_THAT(ParseScorers({"magic"}, {}, {}).status().message(),

@@ -4,13 +4,19 @@
 #include "absl/strings/str_join.h"
 #include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
+#include "common/spec/scorer_fit.h"
 #include "common/spec/scorer_params.h"
 #include "common/status.h"
 #include "worker/engine/scorers/ablation.h"
 #include "worker/engine/scorers/accuracy.h"
 #include "worker/engine/scorers/accuracy_by_position.h"
+#include "worker/engine/scorers/attention_stats.h"
+#include "worker/engine/scorers/detectors.h"
+#include "worker/engine/scorers/frequency_use.h"
+#include "worker/engine/scorers/logit_gap.h"
 #include "worker/engine/scorers/loss.h"
 #include "worker/engine/scorers/positional_symbolic.h"
+#include "worker/engine/scorers/retrieval_head.h"
 
 namespace hopscope::engine {
 namespace {
@@ -55,6 +61,26 @@ constexpr Entry kEntries[] = {
      [](const Request& r) -> Made {
        return Ablation::Create(r.field, r.spec, r.architecture, r.items, r.failures);
      }},
+    {"frequency_use",
+     [](const Request& r) -> Made {
+       return std::make_unique<FrequencyUse>(r.spec, r.architecture, r.items, r.failures);
+     }},
+    {"logit_gap",
+     [](const Request& r) -> Made {
+       return std::make_unique<LogitGap>(r.architecture, r.items, r.failures);
+     }},
+    {"attention_stats",
+     [](const Request& r) -> Made {
+       return std::make_unique<AttentionStats>(r.spec, r.architecture, r.items, r.failures);
+     }},
+    {"detectors",
+     [](const Request& r) -> Made {
+       return std::make_unique<Detectors>(r.spec, r.architecture, r.items, r.failures);
+     }},
+    {"retrieval_head",
+     [](const Request& r) -> Made {
+       return std::make_unique<RetrievalHead>(r.spec, r.architecture, r.items);
+     }},
 };
 
 }  // namespace
@@ -74,6 +100,7 @@ absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
     if (spec.name() != entry.name) continue;
     v1::ScorerSpec complete = spec;
     HOPSCOPE_RETURN_IF_ERROR(spec::NormalizeScorerParams(field, &complete));
+    HOPSCOPE_RETURN_IF_ERROR(spec::CheckScorerFits(field, complete, architecture, "the model"));
     return entry.make({.field = field,
                        .spec = complete,
                        .architecture = architecture,

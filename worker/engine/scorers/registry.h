@@ -23,8 +23,8 @@ std::vector<std::string> ScorerNames();
 
 // A scorer for a unit of so many items. Parameters that are left out get their defaults.
 // INVALID_ARGUMENT (common::InvalidField, `field` being the scorer's path) where the name or a
-// parameter is wrong, or where the scorer needs something of the items that they do not have.
-// `failures` must outlive the scorer.
+// parameter is wrong, or where the scorer needs something of the items that they do not have; what
+// CheckScorerFits (common/spec/scorer_fit.h) says. `failures` must outlive the scorer.
 absl::StatusOr<std::unique_ptr<Scorer>> MakeScorer(absl::string_view field,
                                                    const v1::ScorerSpec& spec,
                                                    const checkpoint::Architecture& architecture,

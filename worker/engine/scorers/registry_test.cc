@@ -17,6 +17,8 @@ checkpoint::Architecture SmallArchitecture() {
   checkpoint::Architecture architecture;
   architecture.layers = 3;
   architecture.heads = 2;
+  architecture.position = checkpoint::PositionKind::kRotaryInterleaved;
+  architecture.rotary_dim = 4;
   return architecture;
 }
 
@@ -62,6 +64,17 @@ TEST(ScorerRegistryTest, TablesNameTheTemperatureTheyAreFor) {
   EXPECT_EQ((*made)->tables()[1].params().fields().at("taus").number_value(), 1e-4);
   EXPECT_EQ((*made)->tables()[1].params().fields().at("mode").string_value(), "auto");
   EXPECT_EQ((*made)->tables()[0].cells(), 6);
+}
+
+TEST(ScorerRegistryTest, AScorerThatTheModelCannotHaveIsRefused) {
+  ItemFailures failures(1);
+  v1::ScorerSpec asked;
+  asked.set_name("frequency_use");
+  checkpoint::Architecture architecture = SmallArchitecture();
+  architecture.position = checkpoint::PositionKind::kAlibi;
+  const auto made = MakeScorer("scorers[0]", asked, architecture, 1, &failures);
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(common::ErrorReason(made.status()), "POSITIONS_NOT_ROTARY");
 }
 
 TEST(ScorerRegistryTest, UnknownNamesAndParametersAreRefused) {

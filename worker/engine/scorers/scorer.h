@@ -51,12 +51,15 @@ class MetricTable {
     int32_t planes = 0;
   };
 
-  MetricTable(std::string metric, google::protobuf::Struct params, Axes axes, int64_t items);
+  // `extremes`: the smallest and the largest value of an item are reported beside the mean.
+  MetricTable(std::string metric, google::protobuf::Struct params, Axes axes, int64_t items,
+              bool extremes = false);
 
   const std::string& metric() const { return metric_; }
   // The scorer's parameters; where one lists several values, the one used here.
   const google::protobuf::Struct& params() const { return params_; }
   const Axes& axes() const { return axes_; }
+  bool extremes() const { return extremes_; }
   int64_t items() const { return items_; }
   // Values of one item.
   int64_t cells() const { return cells_; }
@@ -70,6 +73,7 @@ class MetricTable {
   Axes axes_;
   int64_t items_;
   int64_t cells_;
+  bool extremes_;
   std::vector<double> values_;
 };
 
