@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/number_text.h"
+#include "client/cli/params_text.h"
 #include "client/cli/text_table.h"
-#include "client/spec_text.h"
 
 namespace hopscope::cli {
 namespace {
@@ -51,16 +51,6 @@ struct Table {
   // By added tokens.
   std::map<int32_t, std::map<HeadPlace, HeadParts>> columns;
 };
-
-std::string ParamsText(const v1::HeadScores& scores) {
-  std::vector<std::string> words;
-  const nlohmann::ordered_json params = client::ParamsToJson(scores.params());
-  for (const auto& [key, value] : params.items()) {
-    words.push_back(
-        absl::StrCat(key, "=", value.is_string() ? value.get<std::string>() : value.dump()));
-  }
-  return absl::StrJoin(words, " ");
-}
 
 std::vector<ScoreEstimate>& PartsOf(const std::string& metric, HeadParts& parts) {
   if (metric == "positional") return parts.positional;
@@ -318,7 +308,7 @@ std::vector<std::string> LayerTables(const std::vector<v1::HeadScores>& scores,
   for (const v1::HeadScores& score : scores) {
     if (!IsLayerScore(score)) continue;
     const v1::Cell& cell = score.cell();
-    const std::string params = ParamsText(score);
+    const std::string params = ParamsText(score.params());
     // Hop steps are as many as the hops: such scores cannot be pooled over hops.
     const int32_t hops = options.by_hops || score.steps() > 0 ? cell.hops() : 0;
     // A task may stand in a spec twice; the sequences are then the same, and pooling would count

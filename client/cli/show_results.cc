@@ -8,6 +8,7 @@
 #include "client/cli/ablation_table.h"
 #include "client/cli/accuracy_table.h"
 #include "client/cli/layer_table.h"
+#include "client/cli/metric_table.h"
 #include "client/cli/number_text.h"
 #include "client/job_state.h"
 #include "common/status.h"
@@ -81,7 +82,9 @@ absl::Status ShowResults(const client::Client& client, const std::string& name,
         if (tables) {
           cells.insert(cells.end(), page.cells().begin(), page.cells().end());
           for (const v1::HeadScores& heads : page.heads()) {
-            if (IsLayerScore(heads) || IsAblationDrop(heads)) scores.push_back(heads);
+            if (IsLayerScore(heads) || IsAblationDrop(heads) || IsMetricScore(heads)) {
+              scores.push_back(heads);
+            }
           }
         }
         return absl::OkStatus();
@@ -103,11 +106,14 @@ absl::Status ShowResults(const client::Client& client, const std::string& name,
     const size_t width = session.table_width();
     session.console().Print(Summary(job));
     PrintTables(AccuracyTables(cells, width), options.max_tables, "cells.csv", session.console());
-    PrintTables(LayerTables(scores, {.gammas = options.gammas,
-                                     .per_head = options.per_head,
-                                     .by_hops = options.by_hops,
-                                     .width = width}),
-                options.max_tables, "heads.csv", session.console());
+    const LayerTableOptions table_options = {.gammas = options.gammas,
+                                             .per_head = options.per_head,
+                                             .by_hops = options.by_hops,
+                                             .width = width};
+    PrintTables(LayerTables(scores, table_options), options.max_tables, "heads.csv",
+                session.console());
+    PrintTables(MetricTables(scores, table_options), options.max_tables, "heads.csv",
+                session.console());
     PrintTables(AblationTables(scores, width), options.max_tables, "heads.csv", session.console());
   }
   if (writer != nullptr) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/spec/catalog.h"
 #include "common/spec/head_set.h"
 #include "common/spec/reasons.h"
 #include "common/spec/text.h"

@@ -15,7 +15,6 @@
 #include "tests/golden/golden_data.h"
 #include "worker/engine/compute_pool.h"
 #include "worker/engine/evaluation.h"
-#include "worker/engine/model/forward_pass.h"
 #include "worker/engine/scorers/plane_logits.h"
 #include "worker/engine/scorers/registry.h"
 #include "worker/engine/sequence_source.h"
@@ -265,44 +264,6 @@ TEST_P(HeadMetricsGoldenTest, FrequencyUseAgrees) {
     for (int64_t t = 0; t < planes; ++t) sum += std::abs(share[head * planes + t]);
     EXPECT_NEAR(sum, 1, 1e-12);
   }
-}
-
-// What columns that do not rotate add to the last query's unscaled logits: the largest, by layer
-// and head.
-class LargestRests : public engine::ForwardObserver {
- public:
-  explicit LargestRests(const Model* model) : model_(*model) {}
-
-  Interest interest() const override { return {.projections = true}; }
-  void OnProjections(const engine::LayerProjections& projections) override {
-    const checkpoint::Architecture& a = model_.architecture();
-    const auto rotary = model_.rotary_tables<double>().AtLeast(projections.tokens);
-    engine::PlaneLogits planes(&a);
-    for (int64_t head = 0; head < a.heads; ++head) {
-      planes.Start(*rotary, projections.tokens,
-                   projections.queries.Row<double>(projections.tokens - 1) + head * a.d_head,
-                   projections.keys.Row<double>(0) + head / (a.heads / a.kv_heads) * a.d_head,
-                   projections.keys.stride);
-      rests.push_back(*std::max_element(planes.rest().begin(), planes.rest().end()));
-    }
-  }
-
-  std::vector<double> rests;
-
- private:
-  const Model& model_;
-};
-
-TEST_P(HeadMetricsGoldenTest, ColumnsThatDoNotRotateAgree) {
-  const nlohmann::json& expected = scores_.at("by_len").at("33");
-  if (!model_->float64() || !expected.contains("nonrot_max")) return;
-  const Sequence sequence = Ids(33);
-  LargestRests rests(model_.get());
-  engine::ForwardPass pass;
-  const auto logits = pass.Run(
-      *model_, {.sequences = 1, .tokens = 33, .ids = sequence.tokens.data(), .observer = &rests});
-  ASSERT_TRUE(logits.ok()) << logits.status();
-  EXPECT_LE(MaxRelative(rests.rests, Flat(expected.at("nonrot_max"))), 1e-8);
 }
 
 TEST_P(HeadMetricsGoldenTest, SecondCopiesAgree) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -281,6 +282,43 @@ TEST_F(OfflineTest, ScoreLeavesOutWhatHasNoValue) {
   EXPECT_TRUE(scores.at("self_mass").at("per_item")[0][0][0].is_number());
   EXPECT_EQ(scores.at("positional").at("mean")[0][0],
             scores.at("positional").at("per_item")[1][0][0]);
+}
+
+TEST_F(OfflineTest, ScoreWritesExtremesAndWeightedIds) {
+  WriteThree(Tensors(GoldenPath("expected/gptj_partial/expected.safetensors")));
+  const nlohmann::json expected = ReadJson(GoldenPath("expected/gptj_partial/scores.json"));
+  engine::ScoreOptions options{.checkpoint = GoldenPath("models/gptj_partial"),
+                               .tokens = folder_.Path("tokens.jsonl"),
+                               .scorers = {"frequency_use", "logit_gap", "retrieval_head"},
+                               .dtype = "float64",
+                               .output = folder_.Path("out.json"),
+                               .threads = 1};
+  const absl::Status status = RunScore(options);
+  ASSERT_TRUE(status.ok()) << status;
+  const nlohmann::json scorers = ReadJson(folder_.Path("out.json")).at("scorers");
+  const nlohmann::json& logits = scorers.at("frequency_use").at("max_logit");
+  EXPECT_EQ(scorers.at("frequency_use").at("axes"), nlohmann::json({"layers", "heads", "planes"}));
+  EXPECT_EQ(logits.at("mean")[1][3].size(), 4);
+  const nlohmann::json& gap = scorers.at("logit_gap").at("gap");
+  for (size_t layer = 0; layer < 2; ++layer) {
+    for (size_t head = 0; head < 4; ++head) {
+      EXPECT_NEAR(logits.at("weighted_id")[layer][head], expected.at("weighted_id")[layer][head],
+                  1e-8);
+      double smallest = HUGE_VAL;
+      for (const char* length : {"5", "17", "33"}) {
+        const double one = expected.at("by_len").at(length).at("logit_gap")[layer][head];
+        smallest = std::min(smallest, one);
+      }
+      EXPECT_NEAR(gap.at("min")[layer][head], smallest, 1e-9);
+      EXPECT_TRUE(scorers.at("logit_gap").at("target_gap").at("min")[layer][head].is_null());
+      EXPECT_TRUE(
+          scorers.at("retrieval_head").at("retrieval_score").at("mean")[layer][head].is_null())
+          << "no needle";
+    }
+  }
+
+  options.checkpoint = GoldenPath("models/bloom_h4");
+  EXPECT_EQ(common::ErrorReason(RunScore(options)), "POSITIONS_NOT_ROTARY");
 }
 
 TEST_F(OfflineTest, ScoreRefusesBadOptions) {

@@ -13,6 +13,7 @@
 #include "common/checkpoint/digest.h"
 #include "common/head_label.h"
 #include "common/output_file.h"
+#include "common/scores/weighted_id.h"
 #include "common/spec/reasons.h"
 #include "common/spec/scorer_lengths.h"
 #include "common/status.h"
@@ -70,15 +71,14 @@ json Nested(const double* values, const std::vector<Axis>& axes) {
   });
 }
 
-// Means over items; NaN where none has a value.
-std::vector<double> MeansOf(const Scorer& scorer, const MetricTable& table,
-                            const ItemFailures& failures) {
-  const v1::ScoreMoments moments = MomentsOf(scorer.name(), table, failures);
-  std::vector<double> means(moments.mean().begin(), moments.mean().end());
-  for (size_t cell = 0; cell < means.size(); ++cell) {
-    if (moments.count(static_cast<int>(cell)) == 0) means[cell] = std::nan("");
+// Numbers of a metric's cells; NaN where no item has a value.
+std::vector<double> CellsOf(const v1::ScoreMoments& moments,
+                            const google::protobuf::RepeatedField<double>& values) {
+  std::vector<double> cells(values.begin(), values.end());
+  for (size_t cell = 0; cell < cells.size(); ++cell) {
+    if (moments.count(static_cast<int>(cell)) == 0) cells[cell] = std::nan("");
   }
-  return means;
+  return cells;
 }
 
 json MetricToJson(const Scorer& scorer, const MetricTable& table, const ItemFailures& failures) {
@@ -88,8 +88,23 @@ json MetricToJson(const Scorer& scorer, const MetricTable& table, const ItemFail
   for (int64_t item = 0; item < table.items(); ++item) {
     per_item.push_back(Nested(failures.failed(item) ? none.data() : table.item(item), axes));
   }
-  const std::vector<double> means = MeansOf(scorer, table, failures);
-  return {{"per_item", std::move(per_item)}, {"mean", Nested(means.data(), axes)}};
+  const v1::ScoreMoments moments = MomentsOf(scorer.name(), table, failures);
+  const std::vector<double> means = CellsOf(moments, moments.mean());
+  json metric = {{"per_item", std::move(per_item)}, {"mean", Nested(means.data(), axes)}};
+  if (table.extremes()) {
+    metric["min"] = Nested(CellsOf(moments, moments.min()).data(), axes);
+    metric["max"] = Nested(CellsOf(moments, moments.max()).data(), axes);
+  }
+  if (scorer.name() == "frequency_use" && table.metric() == "max_logit") {
+    const int64_t planes = table.axes().planes;
+    std::vector<double> ids;
+    for (int64_t cell = 0; cell < table.cells(); cell += planes) {
+      ids.push_back(scores::WeightedId(means.data() + cell, planes));
+    }
+    metric["weighted_id"] =
+        Nested(ids.data(), {{"layers", table.axes().layers}, {"heads", table.axes().heads}});
+  }
+  return metric;
 }
 
 // Labels at one gamma of the set-th set of parameters of `scorer`; null where a head has none.
@@ -98,7 +113,8 @@ json LabelsToJson(const Scorer& scorer, size_t set, size_t sets, const ItemFailu
   std::map<std::string, std::vector<double>> means;
   const std::vector<MetricTable>& tables = scorer.tables();
   for (size_t i = set; i < tables.size(); i += sets) {
-    means[tables[i].metric()] = MeansOf(scorer, tables[i], failures);
+    const v1::ScoreMoments moments = MomentsOf(scorer.name(), tables[i], failures);
+    means[tables[i].metric()] = CellsOf(moments, moments.mean());
   }
   const auto known = [&means](const char* metric, int64_t at) -> std::optional<double> {
     const auto found = means.find(metric);

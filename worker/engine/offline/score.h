@@ -3,6 +3,8 @@
 //   {"checkpoint": NAME, "digest": "sha256:...", "dtype": "float64", "items": 64, "items_failed":
 //   [],
 //    "scorers": {NAME: {METRIC: {"per_item": [items][layers][heads], "mean": [layers][heads]}}}}
+// A metric whose extremes matter has "min" and "max" beside "mean"; max_logit of frequency_use has
+// "weighted_id": [layers][heads] (common/scores/weighted_id.h).
 // A scorer with several temperatures has {"taus": [{"tau": x, METRIC: ...}, ...]} instead, one with
 // further axes names them all in "axes", in the order of nesting after items; accuracy has
 // {"correct": {"per_item": [items]}}. Where an item has no value there is null, and a mean leaves

@@ -135,8 +135,8 @@ class FrequencyUseBatch : public BatchScorer {
         return false;
       }
       if (!scores_.has_swaps) continue;
-      Set(kPlanePositional, t, scores_.positional[0]);
-      Set(kPlaneSymbolic, t, scores_.symbolic[0]);
+      Set(kPlanePositional, t, scores_.means.positional[0]);
+      Set(kPlaneSymbolic, t, scores_.means.symbolic[0]);
     }
     return true;
   }

@@ -107,4 +107,12 @@ void MovedPlaneLogits::ComputeTransposed(int64_t first_content, int64_t contents
   }
 }
 
+void MovedPlaneLogits::ComputeAlong(int64_t first_content, int64_t first_slot, int64_t count,
+                                    double* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = scale_ * (plane_.key_x[first_content + i] * plane_.query_x[first_slot + i] +
+                       plane_.key_y[first_content + i] * plane_.query_y[first_slot + i]);
+  }
+}
+
 }  // namespace hopscope::engine

@@ -78,6 +78,7 @@ class MovedPlaneLogits : public MovedLogits<double> {
                double* out, int64_t stride) override;
   void ComputeTransposed(int64_t first_content, int64_t contents, int64_t first_slot, int64_t slots,
                          double* out, int64_t stride) override;
+  void ComputeAlong(int64_t first_content, int64_t first_slot, int64_t count, double* out) override;
 
  private:
   PlaneLogits::Plane plane_;

@@ -143,6 +143,9 @@ TEST(PlaneLogitsTest, MovedContentsGetTheLogitOfTheirNewSlot) {
           const double expected = 0.5 * swapped.Compute().logits(t)[order[slot]];
           ASSERT_NEAR(forward[content * keys + slot], expected, 1e-11);
           ASSERT_EQ(backward[slot * keys + content], forward[content * keys + slot]);
+          double along = 0;
+          moved.ComputeAlong(order[content], order[slot], 1, &along);
+          ASSERT_NEAR(along, expected, 1e-11);
         }
       }
     }
