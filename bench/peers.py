@@ -49,8 +49,8 @@ class HuggingFace:
     def closed_form(self, ids: torch.Tensor) -> torch.Tensor:
         """Scores [batch, layers, heads, 2] and the forward pass beside them.
 
-        What a careful Python programmer would write: one matrix of logits of each content at each slot, from which every
-        swap is read off; no layer runs twice.
+        What a careful Python programmer would write: one matrix of logits of each content at each slot, from which
+        every swap is read off; no layer runs twice.
         """
         config = self.model.config
         queries: list[torch.Tensor] = []
@@ -97,8 +97,8 @@ class HuggingFace:
     def literal(self, ids: torch.Tensor) -> torch.Tensor:
         """Scores [batch, layers, heads, 2] by the literal procedure (arXiv 2605.31558, App. D).
 
-        Each layer runs again on its own input with two rows swapped, for every pair of keys: here all pairs of a sequence
-        as one batch, and nothing written to disk. With a forward pass, which gives the layers' inputs.
+        Each layer runs again on its own input with two rows swapped, for every pair of keys: here all pairs of a
+        sequence as one batch, and nothing written to disk. With a forward pass, which gives the layers' inputs.
         """
         return torch.stack([self._literal_of_one(row) for row in ids])
 

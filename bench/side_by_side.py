@@ -1,7 +1,7 @@
 """Measures Hopscope beside its peers in one interleaved run; bench/scores prepares and starts it.
 
-First a gate: logits and scores of all must agree. Then rounds, in each of which everybody has a turn, so that a change of
-the machine's clock or load meets all of them; figures are medians over the rounds. Last a whole training history.
+First a gate: logits and scores of all must agree. Then rounds, in each of which everybody has a turn, so that a change
+of the machine's clock or load meets all of them; figures are medians over the rounds. Last a whole training history.
 Writes a JSON report, and Markdown tables made from it.
 """
 
@@ -24,12 +24,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-import transformers
-
 import history
 import peers
 import tables
+import torch
+import transformers
 
 TOKENS = 17
 SEQUENCES = 1200
@@ -297,7 +296,7 @@ def main() -> int:
             print(f"disagreement: {disagreement}", file=sys.stderr)
             return 1
     report = {
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine(),
         "load_average_before": load_before,
         "versions": versions(),

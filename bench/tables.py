@@ -23,7 +23,7 @@ PEERS = {
 }
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def table(header: list[str], rows: list[list[str]]) -> str:
     lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
@@ -54,7 +54,7 @@ def _side_by_side(medians: dict[str, float]) -> str:
     for name, label in PEERS.items():
         own = "scored_per_second" if label.endswith("scores") else "forward_per_second"
         rows.append(row(label, medians[f"{name}.2"], medians[f"{name}.1"], own))
-    return _table(["", "ms, 2 threads", "ms, 1 thread", "times Hopscope's, 2 threads", "1 thread"], rows)
+    return table(["", "ms, 2 threads", "ms, 1 thread", "times Hopscope's, 2 threads", "1 thread"], rows)
 
 
 def _lengths(medians: dict[str, float]) -> str:
@@ -76,7 +76,7 @@ def _lengths(medians: dict[str, float]) -> str:
             ]
         )
     header = ["tokens", "forward, ms", "with scores, ms", "ratio", "GFLOP/s", "executed", "scorers' share of the time"]
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _matrix(medians: dict[str, float]) -> str:
@@ -87,7 +87,7 @@ def _matrix(medians: dict[str, float]) -> str:
         "matrix.engine.model_out": "the engine's call, out of a layer",
     }
     rows = [[label, f"{medians[f'{name}.2']:.0f}", f"{medians[f'{name}.1']:.0f}"] for name, label in names.items()]
-    return _table(["matrix product, GFLOP/s", "2 threads", "1 thread"], rows)
+    return table(["matrix product, GFLOP/s", "2 threads", "1 thread"], rows)
 
 
 def _history(past: dict[str, Any]) -> str:
@@ -99,7 +99,7 @@ def _history(past: dict[str, Any]) -> str:
         f"{past['checkpoints']} checkpoints ({past['bytes'] / 1e9:.2f} GB, read from disk) x "
         f"{past['sequences'] // past['checkpoints']:,} sequences x 12 layers, accuracy and scores:\n\n"
     )
-    return head + _table(["whole history", "s", "ms a sequence"], rows)
+    return head + table(["whole history", "s", "ms a sequence"], rows)
 
 
 def goals(report: dict[str, Any]) -> list[tuple[str, float, float, bool]]:
@@ -149,12 +149,12 @@ def _where_time_goes(medians: dict[str, float]) -> str:
         into, out = medians[f"matrix.engine.model_in.{threads}"], medians[f"matrix.engine.model_out.{threads}"]
         share_in = 896 / (896 + 640)
         at_model_shapes = 1 / (share_in / into + (1 - share_in) / out)
-        products = medians[f"own.17.executed_gflops.{threads}"] / at_model_shapes
+        products = 100 * medians[f"own.17.executed_gflops.{threads}"] / at_model_shapes
+        scores = 100 * medians[f"own.17.scores_share.{threads}"]
         lines.append(
-            f"With {label} the matrix products, at their rate of {at_model_shapes:.0f} GFLOP/s at this model's shapes, "
-            f"account for {100 * products:.0f} % of the forward pass; attention, norms, activations, rotation and making the "
-            f"sequences for the rest. The scorers take {100 * medians[f'own.17.scores_share.{threads}']:.0f} % of the time "
-            "of a pass with scores.\n"
+            f"With {label} the matrix products, at their {at_model_shapes:.0f} GFLOP/s at this model's shapes, account "
+            f"for {products:.0f} % of the forward pass at 17 tokens; attention, norms, activations, rotation and making "
+            f"the sequences for the rest. The scorers take {scores:.0f} % of the time of a pass with scores.\n"
         )
     return "\n".join(lines)
 
@@ -187,7 +187,7 @@ def markdown(report: dict[str, Any]) -> str:
     ]
     if report["history"]:
         parts.append(_history(report["history"]))
-    parts.append(_table(["goal", "", "measured", "met"], goal_rows))
+    parts.append(table(["goal", "", "measured", "met"], goal_rows))
     return "\n".join(parts)
 
 
