@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/checkpoint/testing/write_checkpoint.h"
+#include "common/spec/catalog.h"
 #include "common/status.h"
 #include "nlohmann/json.hpp"
 #include "worker/engine/tasks/registry.h"
@@ -105,7 +106,8 @@ TEST(ConstructTest, VocabulariesAreTheTasks) {
     ASSERT_TRUE(RunConstruct({.construction = construction, .output = output}).ok());
     const auto opened = checkpoint::Checkpoint::Open(output);
     ASSERT_TRUE(opened.ok()) << opened.status();
-    EXPECT_EQ(opened->architecture().vocab_size, FindTask(task)->vocab_size());
+    EXPECT_EQ(opened->architecture().vocab_size,
+              FindTask(task)->vocab_size(spec::FindTask(task)->default_window()));
     EXPECT_EQ(opened->architecture().family, "hopscope");
   }
 }
