@@ -42,7 +42,7 @@ TEST(AccuracyFullTest, ShippedCheckpoints) {
   Expect(distances);
 }
 
-TEST(AccuracyFullTest, EveryKindOfPadding) {
+TEST(AccuracyFullTest, KindsOfPadding) {
   AccuracyMeter meter(CheckpointPath(""));
   std::vector<double> distances;
   for (const ReferenceAccuracy& reference : PaddingReferences()) {

@@ -55,7 +55,7 @@ std::unique_ptr<Scorer> Score(const Model& model, const std::vector<Sequence>& s
   for (const double tau : Taus()) list->add_values()->set_number_value(tau);
   auto scorer = engine::MakeScorer("scorer", spec, model.architecture(),
                                    static_cast<int64_t>(sequences.size()), failures,
-                                   engine::ListSource(sequences).queries());
+                                   {.queries = engine::ListSource(sequences).queries()});
   EXPECT_TRUE(scorer.ok()) << scorer.status();
   const engine::ListSource source(sequences);
   ComputePool pool(1);
