@@ -157,8 +157,8 @@ TEST_F(ResultsWriterTest, ExtremesStandWhereAMetricHasThem) {
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE((*writer)->Add(page).ok());
   ASSERT_TRUE((*writer)->Finish(Header()).ok());
-  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,0,,0.5,0.01,100,-1.5,-1.5\n"));
-  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,1,,0.25,0.01,100,,\n"));
+  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,0,,0.5,0.01,100,-1.5,-1.5,\n"));
+  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,1,,0.25,0.01,100,,,\n"));
   const auto json = ordered_json::parse(Read("results.json"));
   EXPECT_EQ(json["heads"][0]["min"], -1.5);
   EXPECT_TRUE(json["heads"][1]["max"].is_null());

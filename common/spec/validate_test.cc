@@ -401,7 +401,8 @@ TEST(NormalizeTest, RefusesWrongScorers) {
          Param(spec, "queries")->set_string_value("all");
          spec->mutable_tasks(1)->set_added_tokens(1, 600);
        },
-       "spec.scorers[1].params.queries", "LIMIT_EXCEEDED", "\"all\"", "4e+07 pairs of keys"},
+       "spec.scorers[1].params.queries", "LIMIT_EXCEEDED", "\"all\"",
+       "n^3 / 6 = 1.1e+08 pairs of keys"},
       {"every query of long sequences, by a task's own scorer",
        [](auto* spec) {
          *spec->mutable_tasks(1)->add_scorers() = spec->scorers(1);
@@ -413,7 +414,7 @@ TEST(NormalizeTest, RefusesWrongScorers) {
          spec->mutable_tasks(1)->set_added_tokens(1, 600);
        },
        "spec.tasks[1].scorers[0].params.queries", "LIMIT_EXCEEDED", "\"all\"",
-       "4e+07 pairs of keys"},
+       "n^3 / 6 = 3.9e+07 pairs of keys"},
       {"too many scorers",
        [](auto* spec) {
          for (int i = 0; i < 15; ++i) spec->add_scorers()->set_name("accuracy");

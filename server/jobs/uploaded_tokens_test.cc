@@ -171,10 +171,11 @@ TEST_F(UploadedTokensTest, AJobHasOneCellForEachCheckpointAndUnitsOfBoundedCost)
   std::string text;
   for (int i = 0; i < 300; ++i) {
     absl::StrAppend(&text, "{\"tokens\":[1");
-    for (int t = 0; t < (i % 10 == 0 ? 5000 : 20); ++t) absl::StrAppend(&text, ",2");
+    for (int t = 0; t < (i % 2 == 0 ? 5000 : 20); ++t) absl::StrAppend(&text, ",2");
     absl::StrAppend(&text, "]}\n");
   }
   v1::EvalJobSpec spec = TokensSpec(Digest(text));
+  *spec.mutable_scorers() = testing::ScoredSpec().scorers();
   spec.add_seeds(1);
   spec.add_seeds(2);
   const std::string job = Create(spec);

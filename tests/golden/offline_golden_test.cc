@@ -195,7 +195,7 @@ TEST_F(OfflineTest, ScoreWritesAccuracyOfTheLabels) {
   EXPECT_NEAR(correct.at("mean"), 5.0 / 6, 1e-12);
 
   folder_.Write("tokens.jsonl", text + Line({1, 2, 3}));
-  EXPECT_THAT(RunScore(options).message(), HasSubstr("tokens.jsonl:7: scorer accuracy needs"));
+  EXPECT_THAT(RunScore(options).message(), HasSubstr("tokens.jsonl:7: scorers accuracy"));
 }
 
 TEST_F(OfflineTest, ScoreLabelsHeadsAndNamesWhatItDid) {

@@ -16,7 +16,7 @@ TEST(OfflineOptionsTest, FillInWhatIsLeftOut) {
   const auto& fields = (*scorers)[1].params().fields();
   ASSERT_EQ(fields.at("taus").list_value().values_size(), 1);
   EXPECT_EQ(fields.at("taus").list_value().values(0).number_value(), 1e-4);
-  EXPECT_EQ(fields.at("mode").string_value(), "tokens");
+  EXPECT_EQ(fields.at("mode").string_value(), "auto");
 }
 
 TEST(OfflineOptionsTest, TausAndParametersArePassedOn) {
@@ -63,7 +63,7 @@ TEST(OfflineOptionsTest, ParametersOfEveryKindCanBeGiven) {
 TEST(OfflineOptionsTest, WrongOnesAreNamed) {
   EXPECT_THAT(ParseScorers({}, {}, {}).status().message(), HasSubstr("--scorers"));
   EXPECT_THAT(ParseScorers({"magic"}, {}, {}).status().message(),
-              HasSubstr("one of accuracy, positional_symbolic"));
+              HasSubstr("one of accuracy, accuracy_by_position, positional_symbolic"));
   EXPECT_THAT(ParseScorers({"accuracy", "accuracy"}, {}, {}).status().message(),
               HasSubstr("each scorer once"));
   EXPECT_THAT(ParseScorers({"accuracy"}, {0.5}, {}).status().message(), HasSubstr("--tau"));
