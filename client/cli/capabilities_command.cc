@@ -30,8 +30,8 @@ std::string CapabilitiesText(const v1::GetCapabilitiesResponse& capabilities) {
     absl::StrAppend(&text, "  ", task.name(), ": ", task.description(), "\n");
     if (!task.has_default_window()) continue;
     absl::StrAppend(&text, "    hops ", task.min_hops(), " to ", task.max_hops(), ", ",
-                    Count(task.vocab_size()), " token ids, window ",
-                    task.default_window().target(), " + ", task.default_window().pre_target());
+                    Count(task.vocab_size()), " token ids, window ", task.default_window().target(),
+                    " + ", task.default_window().pre_target());
     // Older servers do not say.
     if (task.max_window_slots() > 0) {
       absl::StrAppend(&text, " (at most ", task.max_window_slots(), " slots)");
