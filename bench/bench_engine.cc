@@ -55,6 +55,7 @@ struct Settings {
   int threads = 0;
   int runs = 5;
   double seconds = 1;
+  int64_t items = 0;
   bool float64 = false;
   bool json = false;
   bool processor_time = false;
@@ -93,8 +94,8 @@ double MatrixRate(const Settings& settings, int64_t m, int64_t n, int64_t k) {
   return sum;
 }
 
-// Operations of a forward pass with logits for every token, the usual base for a rate: a
-// product-sum counts two.
+// Operations of a forward pass with logits for every token, the usual base for a rate between
+// programs: a product-sum counts two.
 double ForwardFlops(const checkpoint::Architecture& a, int64_t tokens) {
   const double t = static_cast<double>(tokens);
   const double per_token = static_cast<double>(a.layers * a.d_model *
@@ -105,10 +106,31 @@ double ForwardFlops(const checkpoint::Architecture& a, int64_t tokens) {
   return 2 * t * (per_token + attention);
 }
 
+// Of these, the operations that an answer after the last token needs, which are those that the
+// engine executes: one row of the last layer's queries, its MLP and the logits, and the causal half
+// of the attention.
+double ExecutedFlops(const checkpoint::Architecture& a, int64_t tokens) {
+  const double t = static_cast<double>(tokens);
+  const double keys_values = static_cast<double>(2 * a.kv_heads * a.d_head * a.d_model);
+  const double others =
+      static_cast<double>(a.d_model * (2 * a.heads * a.d_head + (a.gated_mlp ? 3 : 2) * a.d_mlp));
+  const double pairs = static_cast<double>(2 * a.heads * a.d_head);  // of a query and a key
+  const double full_layers = static_cast<double>(a.layers - 1);
+  return 2 * (full_layers * (t * (keys_values + others) + t * (t + 1) / 2 * pairs) +
+              t * keys_values + others + t * pairs + static_cast<double>(a.d_model * a.vocab_size));
+}
+
+// What one measurement found.
+struct Rate {
+  double per_second = 0;    // sequences
+  double scores_share = 0;  // part of the threads' computing time that the scorers took
+};
+
 struct Row {
   int64_t tokens = 0;
   std::vector<double> forward;  // sequences a second
   std::vector<double> scored;
+  std::vector<double> scores_share;
 };
 
 class Bench {
@@ -116,8 +138,8 @@ class Bench {
   Bench(const Settings& settings, std::shared_ptr<const Model> model)
       : settings_(settings), model_(std::move(model)), pool_(settings.threads) {}
 
-  // Sequences a second, for about `seconds`.
-  double Rate(int64_t tokens, bool scored, double seconds) {
+  // Repeats `items` sequences, or as many as fill the time where it is 0, for about `seconds`.
+  Rate Measure(int64_t tokens, bool scored, double seconds) {
     v1::SequenceSpec spec;
     spec.set_task(model_->architecture().vocab_size >= 137 ? "number" : "letter");
     spec.set_hops(4);
@@ -130,19 +152,39 @@ class Bench {
     const int64_t batch =
         MicroBatchSize(model_->architecture(), model_->device(), tokens) * settings_.threads;
     // A first pass says how many items fill the time.
-    int64_t items = batch;
-    double elapsed = Run(spec, items, scored);
-    while (elapsed < seconds / 4) {
+    int64_t items = settings_.items > 0 ? settings_.items : batch;
+    int64_t repeats = 1;
+    Outcome first = Run(spec, items, scored);
+    while (settings_.items == 0 && first.seconds < seconds / 4) {
       items *= 2;
-      elapsed = Run(spec, items, scored);
+      first = Run(spec, items, scored);
     }
-    items = std::max(batch, static_cast<int64_t>(static_cast<double>(items) * seconds / elapsed) /
-                                batch * batch);
-    return static_cast<double>(items) / Run(spec, items, scored);
+    const double fill = seconds / first.seconds;
+    if (settings_.items > 0) {
+      repeats = std::max<int64_t>(1, static_cast<int64_t>(fill));
+    } else {
+      items =
+          std::max(batch, static_cast<int64_t>(static_cast<double>(items) * fill) / batch * batch);
+    }
+    Outcome sum;
+    for (int64_t i = 0; i < repeats; ++i) {
+      const Outcome one = Run(spec, items, scored);
+      sum.seconds += one.seconds;
+      sum.forward_seconds += one.forward_seconds;
+      sum.score_seconds += one.score_seconds;
+    }
+    return {.per_second = static_cast<double>(items * repeats) / sum.seconds,
+            .scores_share = sum.score_seconds / (sum.forward_seconds + sum.score_seconds)};
   }
 
  private:
-  double Run(const v1::SequenceSpec& spec, int64_t items, bool scored) {
+  struct Outcome {
+    double seconds = 0;
+    double forward_seconds = 0;  // summed over threads, as is the next
+    double score_seconds = 0;
+  };
+
+  Outcome Run(const v1::SequenceSpec& spec, int64_t items, bool scored) {
     const auto source = TaskSource::Create(spec, 0, items);
     ItemFailures failures(items);
     Accuracy accuracy(items, &failures);
@@ -152,13 +194,17 @@ class Bench {
     const auto scores = MakeScorer("scorer", asked, model_->architecture(), items, &failures);
     if (scored) evaluation.scorers.push_back(scores->get());
     const Stopwatch stopwatch = settings_.stopwatch();
+    RunStatistics statistics;
     const double start = stopwatch.Now();
-    const absl::Status status = Evaluate(evaluation, &pool_, nullptr);
+    const absl::Status status = Evaluate(evaluation, &pool_, &statistics);
     if (!status.ok()) {
       std::fprintf(stderr, "%s\n", status.ToString().c_str());
       std::exit(1);
     }
-    return stopwatch.Now() - start;
+    Outcome outcome{.seconds = stopwatch.Now() - start,
+                    .forward_seconds = statistics.forward_seconds};
+    for (const auto& [name, seconds] : statistics.score_seconds) outcome.score_seconds += seconds;
+    return outcome;
   }
 
   const Settings& settings_;
@@ -187,8 +233,10 @@ int Measure(const Settings& settings, const checkpoint::Checkpoint& checkpoint) 
     wide.push_back(MatrixRate<T>(settings, rows, in, a.d_model));
     narrow.push_back(MatrixRate<T>(settings, rows, a.d_model, out));
     for (Row& row : table) {
-      row.forward.push_back(bench.Rate(row.tokens, false, settings.seconds));
-      row.scored.push_back(bench.Rate(row.tokens, true, settings.seconds));
+      row.forward.push_back(bench.Measure(row.tokens, false, settings.seconds).per_second);
+      const Rate scored = bench.Measure(row.tokens, true, settings.seconds);
+      row.scored.push_back(scored.per_second);
+      row.scores_share.push_back(scored.scores_share);
     }
   }
 
@@ -212,22 +260,26 @@ int Measure(const Settings& settings, const checkpoint::Checkpoint& checkpoint) 
         "[%ld, %ld] x [%ld, %ld]\n\n",
         Median(square), Median(wide), rows, a.d_model, a.d_model, in, Median(narrow), rows, out,
         out, a.d_model);
-    std::printf("%7s  %12s  %12s  %9s  %8s  %12s  %10s\n", "tokens", "forward/s", "ms/sequence",
-                "GFLOP/s", "of 1024^3", "scored/s", "scores add");
+    std::printf("%7s  %12s  %12s  %9s  %9s  %8s  %12s  %10s\n", "tokens", "forward/s",
+                "ms/sequence", "GFLOP/s", "executed", "of 1024^3", "scored/s", "scores add");
   }
   for (const Row& row : table) {
     const double forward = Median(row.forward);
     const double scored = Median(row.scored);
     const double gflops = forward * ForwardFlops(a, row.tokens) * 1e-9;
+    const double executed = forward * ExecutedFlops(a, row.tokens) * 1e-9;
     const double added = forward / scored - 1;
     report["lengths"].push_back({{"tokens", row.tokens},
                                  {"forward_per_second", forward},
                                  {"scored_per_second", scored},
                                  {"forward_gflops", gflops},
+                                 {"executed_gflops", executed},
+                                 {"scores_share", Median(row.scores_share)},
                                  {"scores_add", added}});
     if (!settings.json) {
-      std::printf("%7ld  %12.1f  %12.3f  %9.1f  %8.0f%%  %12.1f  %9.1f%%\n", row.tokens, forward,
-                  1e3 / forward, gflops, 100 * gflops / Median(square), scored, 100 * added);
+      std::printf("%7ld  %12.1f  %12.3f  %9.1f  %9.1f  %8.0f%%  %12.1f  %9.1f%%\n", row.tokens,
+                  forward, 1e3 / forward, gflops, executed, 100 * gflops / Median(square), scored,
+                  100 * added);
     }
   }
   if (settings.json) std::printf("%s\n", report.dump(2).c_str());
@@ -251,6 +303,9 @@ int main(int argc, char** argv) {
   app.add_option("--runs", settings.runs, "runs to take medians of")->check(CLI::PositiveNumber);
   app.add_option("--seconds", settings.seconds, "seconds a measurement")
       ->check(CLI::PositiveNumber);
+  app.add_option("--items", settings.items,
+                 "sequences at a time, again and again; 0: as many as fill the time")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--float64", settings.float64, "compute in float64");
   app.add_flag(
       "--processor_time", settings.processor_time,

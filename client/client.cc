@@ -81,6 +81,11 @@ absl::StatusOr<v1::EvalJob> Client::CancelEvalJob(const std::string& job) const 
   return std::move(*response.mutable_job());
 }
 
+absl::StatusOr<v1::UploadTokensResponse> Client::UploadTokens(
+    const Connection::PieceReader& read) const {
+  return connection_->UploadTokens(read);
+}
+
 std::unique_ptr<EventReader> Client::WatchEvalJob(const std::string& job,
                                                   int64_t after_sequence) const {
   v1::WatchEvalJobRequest request;

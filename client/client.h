@@ -54,6 +54,10 @@ class Client {
   // The job as it is after that.
   absl::StatusOr<v1::EvalJob> CancelEvalJob(const std::string& job) const;
 
+  // Stores sequences for task "tokens", and returns their digest. `read` gives the piece of a
+  // tokens file that begins at an offset (at most 1 MiB; empty: the end), and may be asked again.
+  absl::StatusOr<v1::UploadTokensResponse> UploadTokens(const Connection::PieceReader& read) const;
+
   // Events with a larger sequence than `after_sequence`, to the job's end. The client must outlive
   // the reader.
   std::unique_ptr<EventReader> WatchEvalJob(const std::string& job,

@@ -11,8 +11,11 @@
 #ifndef HOPSCOPE_CLIENT_CONNECTION_H_
 #define HOPSCOPE_CLIENT_CONNECTION_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "hopscope/v1/evaluation.pb.h"
@@ -52,6 +55,11 @@ class Connection {
       const v1::GetCapabilitiesRequest& request) = 0;
   virtual absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(
       const v1::ListCheckpointsRequest& request) = 0;
+
+  // The piece of a file that begins at an offset; empty: the end. May be asked for again.
+  using PieceReader = std::function<absl::StatusOr<std::string>(int64_t offset)>;
+  // An error of the reader is the result.
+  virtual absl::StatusOr<v1::UploadTokensResponse> UploadTokens(const PieceReader& read) = 0;
 
   // The connection must outlive the reader.
   virtual std::unique_ptr<EventReader> WatchEvalJob(const v1::WatchEvalJobRequest& request) = 0;

@@ -38,6 +38,10 @@ class MetadataStub : public EvaluationStub {
       grpc::ClientContext& context, const v1::ListCheckpointsRequest& request) override {
     return stub_->ListCheckpoints(Marked(context), request);
   }
+  absl::StatusOr<v1::UploadTokensResponse> UploadTokens(grpc::ClientContext& context,
+                                                        const PieceReader& read) override {
+    return stub_->UploadTokens(Marked(context), read);
+  }
   std::unique_ptr<EventStream> WatchEvalJob(std::unique_ptr<grpc::ClientContext> context,
                                             const v1::WatchEvalJobRequest& request) override {
     Marked(*context);

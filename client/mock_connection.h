@@ -25,6 +25,8 @@ class MockConnection : public Connection {
               (const v1::GetCapabilitiesRequest&), (override));
   MOCK_METHOD(absl::StatusOr<v1::ListCheckpointsResponse>, ListCheckpoints,
               (const v1::ListCheckpointsRequest&), (override));
+  MOCK_METHOD(absl::StatusOr<v1::UploadTokensResponse>, UploadTokens, (const PieceReader&),
+              (override));
   MOCK_METHOD(std::unique_ptr<EventReader>, WatchEvalJob, (const v1::WatchEvalJobRequest&),
               (override));
 };

@@ -25,6 +25,8 @@ class MockStub : public EvaluationStub {
               (grpc::ClientContext&, const v1::GetCapabilitiesRequest&), (override));
   MOCK_METHOD(absl::StatusOr<v1::ListCheckpointsResponse>, ListCheckpoints,
               (grpc::ClientContext&, const v1::ListCheckpointsRequest&), (override));
+  MOCK_METHOD(absl::StatusOr<v1::UploadTokensResponse>, UploadTokens,
+              (grpc::ClientContext&, const PieceReader&), (override));
   MOCK_METHOD(std::unique_ptr<EventStream>, WatchEvalJob,
               (std::unique_ptr<grpc::ClientContext>, const v1::WatchEvalJobRequest&), (override));
 };

@@ -58,6 +58,12 @@ class RetryingConnection : public Connection {
                                              &EvaluationStub::ListCheckpoints, request);
   }
 
+  // Idempotent by content.
+  absl::StatusOr<v1::UploadTokensResponse> UploadTokens(const PieceReader& read) override {
+    return Call<v1::UploadTokensResponse>("UploadTokens", options_.upload_timeout, true,
+                                          &EvaluationStub::UploadTokens, read);
+  }
+
   std::unique_ptr<EventReader> WatchEvalJob(const v1::WatchEvalJobRequest& request) override {
     return MakeResumingEventReader(stub_.get(), request, options_);
   }

@@ -35,6 +35,8 @@ struct ConnectionOptions {
   absl::Duration call_timeout = absl::Seconds(30);
   // The same for CreateEvalJob: the server may have to read large checkpoints for their digests.
   absl::Duration create_timeout = absl::Minutes(10);
+  // The same for UploadTokens.
+  absl::Duration upload_timeout = absl::Minutes(10);
   // A call that found no server is tried again for so long; 0: never.
   absl::Duration retry_for = absl::Seconds(10);
   // The same for a watch, from the last message it got: long enough for a server to be replaced.

@@ -19,7 +19,9 @@ using Kind = YamlNode::Kind;
 class SpecReader : private YamlFields {
  public:
   explicit SpecReader(ParsedSpec* parsed)
-      : YamlFields(parsed->file, &parsed->marks), spec_(parsed->spec) {}
+      : YamlFields(parsed->file, &parsed->marks),
+        spec_(parsed->spec),
+        tokens_files_(parsed->tokens_files) {}
 
   absl::Status ReadSpec(const YamlNode& root);
 
@@ -34,6 +36,7 @@ class SpecReader : private YamlFields {
   absl::Status ReadSeeds(const YamlNode& node, const std::string& path);
 
   v1::EvalJobSpec& spec_;
+  std::map<int, std::string>& tokens_files_;
 };
 
 YamlFields::Field SpecReader::Checkpoints(
@@ -120,11 +123,19 @@ absl::Status SpecReader::ReadTask(const YamlNode& node, const std::string& path,
              [task](std::string value) { task->set_padding(std::move(value)); }),
       String("tokens_digest", "a digest, sha256:...",
              [task](std::string value) { task->set_tokens_digest(std::move(value)); }),
+      String(
+          "tokens_file", "the path of a tokens file",
+          [this](std::string value) { tokens_files_[spec_.tasks_size() - 1] = std::move(value); }),
   };
   HOPSCOPE_RETURN_IF_ERROR(ReadMap(node, path, fields));
   if (task->task().empty()) {
     return Error(node, path, "MISSING_KEY", "the key \"task\" is missing: which task is it?",
                  "task: NAME");
+  }
+  if (tokens_files_.contains(spec_.tasks_size() - 1) && !task->tokens_digest().empty()) {
+    return Error(node, path, "CONFLICTING_KEYS",
+                 "both tokens_file and tokens_digest are there; one of them is enough",
+                 "tokens_file or tokens_digest");
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 // - window: {target: N, pre_target: N};
 // - dtype: float32, float64, bfloat16 or float16;
 // - scorers: a list of names and of maps of one key, NAME: {PARAMETER: VALUE};
+// - tokens_file: PATH, for the sequences that tokens_digest then refers to;
 // - one value where a list is expected, such as hops: 3.
 // Only the form is checked here: keys, types, and that numbers fit. What a spec may say is for the
 // server to check.
@@ -25,6 +26,8 @@ namespace hopscope::client {
 
 struct ParsedSpec {
   v1::EvalJobSpec spec;
+  // Paths of tokens files, as they are written, by the index of the task that names one.
+  std::map<int, std::string> tokens_files;
   // Name of the file, for messages.
   std::string file;
   // Where each field stands, by the path that errors of the API use, such as spec.tasks[0].hops[3].

@@ -78,6 +78,35 @@ class GrpcEvaluationStub : public EvaluationStub {
     return Call(&v1::EvaluationService::StubInterface::ListCheckpoints, context, request);
   }
 
+  absl::StatusOr<v1::UploadTokensResponse> UploadTokens(grpc::ClientContext& context,
+                                                        const PieceReader& read) override {
+    v1::UploadTokensResponse response;
+    const std::unique_ptr<grpc::ClientWriterInterface<v1::UploadTokensRequest>> writer =
+        stub_->UploadTokens(&context, &response);
+    absl::Status read_error;
+    v1::UploadTokensRequest request;
+    for (int64_t offset = 0;;) {
+      absl::StatusOr<std::string> piece = read(offset);
+      if (!piece.ok()) {
+        read_error = piece.status();
+        context.TryCancel();
+        break;
+      }
+      if (piece->empty()) {
+        writer->WritesDone();
+        break;
+      }
+      offset += static_cast<int64_t>(piece->size());
+      request.set_data(*std::move(piece));
+      // The status says why a write fails.
+      if (!writer->Write(request)) break;
+    }
+    const grpc::Status status = writer->Finish();
+    if (!read_error.ok()) return read_error;
+    if (!status.ok()) return common::FromGrpcStatus(status);
+    return response;
+  }
+
   std::unique_ptr<EventStream> WatchEvalJob(std::unique_ptr<grpc::ClientContext> context,
                                             const v1::WatchEvalJobRequest& request) override {
     return std::make_unique<GrpcEventStream>(*stub_, std::move(context), request);

@@ -4,8 +4,11 @@
 #ifndef HOPSCOPE_CLIENT_STUB_H_
 #define HOPSCOPE_CLIENT_STUB_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/channel.h"
@@ -27,6 +30,9 @@ class EventStream {
   virtual void Cancel() = 0;
 };
 
+// The piece of a file that begins at an offset; empty: the end. May be asked for again.
+using PieceReader = std::function<absl::StatusOr<std::string>(int64_t offset)>;
+
 // Thread-safe.
 class EvaluationStub {
  public:
@@ -46,6 +52,10 @@ class EvaluationStub {
       grpc::ClientContext& context, const v1::GetCapabilitiesRequest& request) = 0;
   virtual absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(
       grpc::ClientContext& context, const v1::ListCheckpointsRequest& request) = 0;
+
+  // Pieces from offset 0 on. An error of the reader ends the call, and is its result.
+  virtual absl::StatusOr<v1::UploadTokensResponse> UploadTokens(grpc::ClientContext& context,
+                                                                const PieceReader& read) = 0;
 
   // The stream keeps the context.
   virtual std::unique_ptr<EventStream> WatchEvalJob(std::unique_ptr<grpc::ClientContext> context,

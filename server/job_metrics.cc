@@ -85,14 +85,16 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
       items_correct_(Counters(registry, "hopscope_items_correct_total",
                               "Sequences among them that were answered correctly."),
                      ItemAxes()),
-      store_operations_(Histograms(registry, "hopscope_store_operation_seconds",
-                                   "Time that operations on the store took, waiting included."),
-                        {{"operation",
-                          {"cancel_job", "count_states", "create_job", "drain_worker", "end_leases",
-                           "end_overdue_jobs", "find_request", "forget_workers", "get_job",
-                           "heartbeat", "lease_units", "list_jobs", "list_results", "lose_workers",
-                           "probe", "read_events", "register_worker", "report_unit", "other"}}},
-                        kStoreSeconds) {}
+      store_operations_(
+          Histograms(registry, "hopscope_store_operation_seconds",
+                     "Time that operations on the store took, waiting included."),
+          {{"operation",
+            {"cancel_job",      "count_states",     "create_job",   "delete_tokens", "drain_worker",
+             "end_leases",      "end_overdue_jobs", "fetch_tokens", "find_request",  "find_tokens",
+             "finish_tokens",   "forget_workers",   "get_job",      "heartbeat",     "lease_units",
+             "list_jobs",       "list_results",     "lose_workers", "probe",         "read_events",
+             "register_worker", "report_unit",      "store_tokens", "other"}}},
+          kStoreSeconds) {}
 
 void JobMetrics::OnUnitLeased(absl::Duration wait) {
   unit_wait_.Observe(absl::ToDoubleSeconds(wait));

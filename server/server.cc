@@ -41,6 +41,8 @@ namespace {
 
 // Time without progress after which the server counts as hung.
 constexpr absl::Duration kHungAfter = absl::Seconds(60);
+// How often uploaded sequences that nobody needs are looked for.
+constexpr absl::Duration kTokensInterval = absl::Minutes(5);
 
 // Linking the reflection library adds its plugin to every server; this takes it out again.
 class WithoutReflection : public grpc::ServerBuilderOption {
@@ -104,6 +106,7 @@ struct Server::Impl {
   std::unique_ptr<grpc::Server> grpc_server;
   std::unique_ptr<Ticker> dispatch_ticker;
   std::unique_ptr<Ticker> probe_ticker;
+  std::unique_ptr<Ticker> tokens_ticker;
   common::Mutex executor_mutex;
   // When the executor last ran a task of the probe.
   std::chrono::steady_clock::time_point executor_ran ABSL_GUARDED_BY(executor_mutex) =
@@ -117,6 +120,7 @@ struct Server::Impl {
   absl::Status StartOps();
   void Tick();
   void Probe();
+  void DeleteUnusedTokens();
   absl::Status CheckAlive();
 };
 
@@ -163,8 +167,8 @@ void Server::Impl::MakeServices() {
   dispatch.max_heartbeat_wait = std::min(dispatch.max_heartbeat_wait, options.lease_duration / 3);
   evaluation_service =
       std::make_unique<rpc::EvaluationService>(runtime.get(), jobs.get(), &signals);
-  dispatch_service =
-      std::make_unique<rpc::DispatchService>(dispatch, runtime.get(), dispatcher.get(), &signals);
+  dispatch_service = std::make_unique<rpc::DispatchService>(
+      dispatch, runtime.get(), dispatcher.get(), &jobs->tokens(), &signals);
   admin_service = std::make_unique<rpc::AdminService>(runtime.get());
 }
 
@@ -227,6 +231,13 @@ void Server::Impl::Tick() {
   }
 }
 
+void Server::Impl::DeleteUnusedTokens() {
+  if (const absl::Status status = jobs->tokens().DeleteUnused(); !status.ok()) {
+    common::Log(absl::IsUnavailable(status) ? spdlog::level::debug : spdlog::level::err,
+                "unused sequences not deleted", {{"error", status}});
+  }
+}
+
 void Server::Impl::Probe() {
   (void)runtime->executor.TrySubmit([this] {
     common::MutexLock lock(&executor_mutex);
@@ -265,6 +276,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options) {
   impl->dispatch_ticker = std::make_unique<Ticker>(tick, [raw] { raw->Tick(); });
   impl->probe_ticker =
       std::make_unique<Ticker>(impl->options.probe_interval, [raw] { raw->Probe(); });
+  impl->tokens_ticker =
+      std::make_unique<Ticker>(kTokensInterval, [raw] { raw->DeleteUnusedTokens(); });
   auto server = std::unique_ptr<Server>(new Server(std::move(impl)));
   HOPSCOPE_RETURN_IF_ERROR(raw->StartOps());
   HOPSCOPE_RETURN_IF_ERROR(raw->StartGrpc(listen));
@@ -289,6 +302,7 @@ void Server::Shutdown(absl::Duration grace) {
   }
   impl.dispatch_ticker.reset();
   impl.probe_ticker.reset();
+  impl.tokens_ticker.reset();
   impl.runtime->executor.Shutdown();
   impl.ops_server.reset();
 }

@@ -1,5 +1,5 @@
 // hopscope-worker: computes units for a server; and, without one, `inspect` and `score` of a
-// checkpoint.
+// checkpoint, `construct` and `theory`.
 #include <map>
 #include <memory>
 #include <sstream>
@@ -12,6 +12,7 @@
 #include "common/command_line.h"
 #include "common/status.h"
 #include "common/version.h"
+#include "worker/engine/offline/construct.h"
 #include "worker/engine/offline/inspect.h"
 #include "worker/engine/offline/score.h"
 #include "worker/engine/torch_engine.h"
@@ -20,8 +21,10 @@
 
 namespace {
 
+using ::hopscope::engine::ConstructOptions;
 using ::hopscope::engine::InspectOptions;
 using ::hopscope::engine::ScoreOptions;
+using ::hopscope::engine::TheoryOptions;
 using ::hopscope::engine::TorchEngine;
 using ::hopscope::link::WorkerFlags;
 
@@ -33,6 +36,10 @@ constexpr char kDescription[] = R"(Examples:
       --capture logits,attention --dtype float64 --output inspected.safetensors
   hopscope-worker score --checkpoint checkpoints/number/step-06750 --tokens tokens.jsonl \
       --scorers accuracy,positional_symbolic --output scores.json
+  hopscope-worker construct --construction index --output checkpoints/constructed/index
+      Writes a transformer that solves the Number task by construction.
+  hopscope-worker theory --construction retrieval --lengths 17,32,64
+      Prints how clearly a construction sees its target at each length.
 
 Computes evaluation units with LibTorch, on CPU threads or one CUDA device.)";
 constexpr char kInspectDescription[] = R"(Examples:
@@ -44,8 +51,26 @@ Writes what a checkpoint computes for each line of a tokens file, {"tokens": [3,
 constexpr char kScoreDescription[] = R"(Examples:
   hopscope-worker score --checkpoint checkpoints/number/step-06750 --tokens tokens.jsonl \
       --scorers accuracy,positional_symbolic --tau 1e-4 --tau 0.05 --dtype float64 --output scores.json
+  hopscope-worker score --checkpoint checkpoints/letter/step-06750 --tokens tokens.jsonl \
+      --scorers positional_symbolic --param positional_symbolic.queries=hops \
+      --param positional_symbolic.metrics=positional,symbolic,swapped_mass,contrast --output scores.json
 
-Scores each head on each line of a tokens file, {"tokens": [3, 14, 15], "label": 92}.)";
+Scores each head on each line of a tokens file, {"tokens": [3, 14, 15], "label": 92}. A line may also name
+"queries": [1, 2], the slots that positional_symbolic.queries=hops scores, and "blocks": [[0, 1], [1, 3]], runs of
+slots that it swaps. docs/scores.md lists the parameters, as does hopscope capabilities.)";
+
+constexpr char kConstructDescription[] = R"(Examples:
+  hopscope-worker construct --construction index --layers 4 --theta 0.8 --beta 3200 --output checkpoints/constructed/index
+  hopscope-worker construct --construction retrieval --output checkpoints/constructed/retrieval
+
+Writes the checkpoint of a transformer whose weights are written down, a layer a hop: index solves task number by
+position, retrieval solves task letter by content.)";
+constexpr char kTheoryDescription[] = R"(Examples:
+  hopscope-worker theory --construction index --lengths 8,16,32,64
+  hopscope-worker theory --construction retrieval --theta 0.0027 --letters 8 --lengths 17,32,64,100
+
+Prints as JSON, for each length, the worst-case gap of a construction: the logit of its target minus the largest
+other one, in units of 1/beta, with an upper bound on it.)";
 
 // CLI11's help, in whose list of commands each has one line and not its whole description.
 class HelpFormatter : public CLI::Formatter {
@@ -66,7 +91,7 @@ class HelpFormatter : public CLI::Formatter {
   const std::map<std::string, std::string> summaries_;  // by the name of the command
 };
 
-// What both offline commands take.
+// What both offline commands on checkpoints take.
 template <typename Options>
 void AddOfflineFlags(CLI::App* command, Options* options) {
   command
@@ -77,10 +102,19 @@ void AddOfflineFlags(CLI::App* command, Options* options) {
   command->add_option("--tokens", options->tokens, "Sequences, one JSON object a line")
       ->type_name("FILE.jsonl")
       ->required();
-  command->add_option("--dtype", options->dtype, "float32 or float64")
+  command->add_option("--dtype", options->dtype, "float32, float64, bfloat16 or float16")
       ->type_name("DTYPE")
       ->capture_default_str();
   command->add_option("--output", options->output, "File to write")->type_name("FILE")->required();
+}
+
+template <typename Options>
+void AddConstructionFlags(CLI::App* command, Options* options) {
+  command->add_option("--construction", options->construction, "index or retrieval")
+      ->type_name("NAME")
+      ->required();
+  command->add_option("--theta", options->theta, "Radians a slot [0.8; retrieval 0.0027]")
+      ->type_name("X");
 }
 
 int RunOffline(const absl::Status& status) {
@@ -110,7 +144,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", hopscope::common::VersionText(kProgram));
   app.formatter(std::make_shared<HelpFormatter>(std::map<std::string, std::string>{
       {"inspect", "Write a checkpoint's logits, hidden states and attention"},
-      {"score", "Write a checkpoint's scores of attention heads"}}));
+      {"score", "Write a checkpoint's scores of attention heads"},
+      {"construct", "Write a checkpoint whose weights are written down"},
+      {"theory", "Print worst-case gaps of such checkpoints, and bounds on them"}}));
   WorkerFlags flags;
   hopscope::link::AddWorkerFlags(&app, &flags);
 
@@ -134,11 +170,50 @@ int main(int argc, char** argv) {
                    "Temperature of scorers that have one; may be given several times")
       ->type_name("X");
   score_command
-      ->add_option("--param", score.params, "A parameter of a scorer; may be given several times")
+      ->add_option("--param", score.params,
+                   "A parameter of a scorer, lists as a,b; may be given several times")
       ->type_name("SCORER.KEY=VALUE");
+  score_command
+      ->add_option("--gamma", score.gammas,
+                   "Threshold of the labels of heads (default: 0.1); may be given several times")
+      ->type_name("X");
   score_command->add_option("--threads", score.threads, "Threads that compute; 0: all processors")
       ->type_name("N")
       ->capture_default_str();
+
+  ConstructOptions construct;
+  CLI::App* const construct_command = app.add_subcommand("construct", kConstructDescription);
+  AddConstructionFlags(construct_command, &construct);
+  construct_command->add_option("--layers", construct.layers, "Layers, one a hop")
+      ->type_name("N")
+      ->capture_default_str();
+  construct_command
+      ->add_option("--beta", construct.beta, "Scale of attention [3200; retrieval 100]")
+      ->type_name("X");
+  construct_command
+      ->add_option("--letters", construct.letters, "Letters of the alphabet [120; retrieval 8]")
+      ->type_name("N");
+  construct_command
+      ->add_option("--integers", construct.integers, "Integers of the alphabet [16; retrieval 8]")
+      ->type_name("N");
+  construct_command->add_option("--output", construct.output, "Folder to write, new or empty")
+      ->type_name("DIR")
+      ->required();
+
+  TheoryOptions theory;
+  CLI::App* const theory_command = app.add_subcommand("theory", kTheoryDescription);
+  AddConstructionFlags(theory_command, &theory);
+  theory_command->add_option("--letters", theory.letters, "Letters of retrieval's alphabet [8]")
+      ->type_name("N");
+  theory_command->add_option("--lengths", theory.lengths, "Tokens, the query included")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->required();
+  theory_command->add_flag("--per_offset", theory.per_offset,
+                           "Also the gap of every offset that index may point at");
+  theory_command
+      ->add_option("--output", theory.output, "File to write; standard output unless given")
+      ->type_name("FILE");
 
   try {
     app.parse(argc, argv);
@@ -154,5 +229,7 @@ int main(int argc, char** argv) {
   }
   if (*inspect_command) return RunOffline(hopscope::engine::RunInspect(inspect));
   if (*score_command) return RunOffline(hopscope::engine::RunScore(score));
+  if (*construct_command) return RunOffline(hopscope::engine::RunConstruct(construct));
+  if (*theory_command) return RunOffline(hopscope::engine::RunTheory(theory));
   return Work(flags);
 }

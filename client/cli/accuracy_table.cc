@@ -21,6 +21,7 @@ struct Group {
   std::string task;
   std::string checkpoint;
   int64_t seed = 0;
+  std::string tokens_digest;
   // By hops, then added tokens.
   std::map<std::pair<int32_t, int32_t>, const v1::CellResult*> cells;
 };
@@ -33,11 +34,12 @@ std::vector<Group> GroupCells(const std::vector<v1::CellResult>& results) {
     // A task may stand in a spec twice, with other samples or windows: then each has a table.
     const auto fits = [&](const Group& group) {
       return group.task == cell.task() && group.checkpoint == cell.checkpoint() &&
-             group.seed == cell.seed() && group.cells.count(place) == 0;
+             group.seed == cell.seed() && group.tokens_digest == cell.tokens_digest() &&
+             group.cells.count(place) == 0;
     };
     auto group = std::find_if(groups.begin(), groups.end(), fits);
     if (group == groups.end()) {
-      groups.push_back({cell.task(), cell.checkpoint(), cell.seed(), {}});
+      groups.push_back({cell.task(), cell.checkpoint(), cell.seed(), cell.tokens_digest(), {}});
       group = groups.end() - 1;
     }
     group->cells[place] = &result;
@@ -58,6 +60,7 @@ std::optional<int64_t> CommonItems(const Group& group) {
 std::string CellText(const v1::CellResult& result, bool with_items) {
   if (result.state() == v1::CellResult::STATE_FAILED) return "failed";
   if (result.items() == 0) return "-";
+  if (!result.has_accuracy()) return "no labels";
   return absl::StrCat(Fixed(result.accuracy(), 4), " \xc2\xb1",
                       result.has_standard_error() ? Fixed(result.standard_error(), 4) : "-",
                       with_items ? absl::StrCat(" n=", Count(result.items())) : "");
@@ -65,8 +68,10 @@ std::string CellText(const v1::CellResult& result, bool with_items) {
 
 std::string Render(const Group& group, bool name_seed, size_t width) {
   const std::optional<int64_t> items = CommonItems(group);
-  std::string text = absl::StrCat("Accuracy: ", group.task, ", ", group.checkpoint,
-                                  name_seed ? absl::StrCat(", seed ", group.seed) : "", "\n");
+  std::string text = absl::StrCat(
+      "Accuracy: ", group.task,
+      group.tokens_digest.empty() ? "" : absl::StrCat(" ", ShortDigest(group.tokens_digest)), ", ",
+      group.checkpoint, name_seed ? absl::StrCat(", seed ", group.seed) : "", "\n");
   absl::StrAppend(
       &text, "  hops down, added tokens across; \xc2\xb1 is the standard error",
       items.has_value() ? absl::StrCat("; n = ", Count(*items), " sequences a cell") : "", "\n");

@@ -27,11 +27,16 @@ std::string DefaultText(const google::protobuf::Value& value) {
 std::string CapabilitiesText(const v1::GetCapabilitiesResponse& capabilities) {
   std::string text = absl::StrCat("server ", capabilities.version(), "\n\ntasks\n");
   for (const v1::TaskCapability& task : capabilities.tasks()) {
-    absl::StrAppend(&text, "  ", task.name(), ": ", task.description(), "\n    hops ",
-                    task.min_hops(), " to ", task.max_hops(), ", ", Count(task.vocab_size()),
-                    " token ids, window ", task.default_window().target(), " + ",
-                    task.default_window().pre_target(), ", padding ",
-                    absl::StrJoin(task.paddings(), ", "), "\n");
+    absl::StrAppend(&text, "  ", task.name(), ": ", task.description(), "\n");
+    if (!task.has_default_window()) continue;
+    absl::StrAppend(&text, "    hops ", task.min_hops(), " to ", task.max_hops(), ", ",
+                    Count(task.vocab_size()), " token ids, window ", task.default_window().target(),
+                    " + ", task.default_window().pre_target());
+    // Older servers do not say.
+    if (task.max_window_slots() > 0) {
+      absl::StrAppend(&text, " (at most ", task.max_window_slots(), " slots)");
+    }
+    absl::StrAppend(&text, ", padding ", absl::StrJoin(task.paddings(), ", "), "\n");
   }
   absl::StrAppend(&text, "\nscorers\n");
   for (const v1::ScorerCapability& scorer : capabilities.scorers()) {

@@ -25,6 +25,7 @@ TEST_F(CapabilitiesCommandTest, CapabilitiesAreShown) {
   task->set_description("follow relative pointers");
   task->set_min_hops(1);
   task->set_max_hops(4);
+  task->mutable_default_window();
   task->set_vocab_size(137);
   task->add_paddings("random");
   v1::ScorerCapability* scorer = response.add_scorers();

@@ -10,6 +10,10 @@ namespace hopscope::cli {
 namespace {
 
 std::string CellText(const v1::Cell& cell, const JobTally& tally) {
+  if (!cell.tokens_digest().empty()) {
+    return absl::StrCat(cell.task(), " ", ShortDigest(cell.tokens_digest()), ", ",
+                        cell.checkpoint());
+  }
   return absl::StrCat(cell.task(), " hops ", cell.hops(), " +", cell.added_tokens(), " tokens, ",
                       cell.checkpoint(),
                       tally.several_seeds() ? absl::StrCat(", seed ", cell.seed()) : "");
@@ -26,7 +30,9 @@ std::string CellCompletedText(const v1::CellResult& result, const JobTally& tall
                         FailureText(result.failure()));
   }
   return absl::StrCat(
-      count, CellText(result.cell(), tally), ": accuracy ", Fixed(result.accuracy(), 4),
+      count, CellText(result.cell(), tally),
+      result.has_accuracy() ? absl::StrCat(": accuracy ", Fixed(result.accuracy(), 4))
+                            : ": done, no labels",
       result.has_standard_error() ? absl::StrCat(" \xc2\xb1", Fixed(result.standard_error(), 4))
                                   : "",
       " (n=", Count(result.items()),

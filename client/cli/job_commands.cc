@@ -185,7 +185,8 @@ class ResultsCommand : public Command {
            "hopscope results 3f2b8c1e --json | jq '.cells[] | {hops, accuracy, stderr}'\n";
   }
   std::string notes() const override {
-    return "Labels: pos = positional, sym = symbolic, dif = diffuse (high on both), mix = mixed.\n";
+    return "Labels: pos = positional, sym = symbolic, dif = diffuse (high on both), mix = mixed,\n"
+           "??? = the swaps move too little attention to tell. docs/scores.md explains them.\n";
   }
   bool json() const override { return common_.json; }
 

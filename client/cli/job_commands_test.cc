@@ -138,6 +138,12 @@ TEST_F(JobCommandsTest, ResultsShowsSavesAndPrintsJson) {
   world_.ClearOutput();
   EXPECT_EQ(Run({"results", "1", "--json"}), kExitOk);
   EXPECT_EQ(nlohmann::json::parse(out())["heads"][0]["mean"], 0.95);
+  world_.NewConnection();
+  ServeJob(v1::EvalJob::STATE_SUCCEEDED);
+  world_.ClearOutput();
+  EXPECT_EQ(Run({"results", "--gamma", "0.01", "--gamma", "0.1", "1"}), kExitOk) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("gamma 0.01 | 0.10"),
+                           HasSubstr("0.950 ±0.010  0.050 ±0.010  mix | pos")));
 }
 
 TEST_F(JobCommandsTest, TablesAreAsWideAsTheTerminalElseAsColumnsSays) {

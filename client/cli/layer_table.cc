@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -11,27 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/number_text.h"
+#include "client/cli/params_text.h"
 #include "client/cli/text_table.h"
-#include "client/spec_text.h"
 
 namespace hopscope::cli {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-const char* ShortName(HeadLabel label) {
-  switch (label) {
-    case HeadLabel::kPositional:
-      return "pos";
-    case HeadLabel::kSymbolic:
-      return "sym";
-    case HeadLabel::kDiffuse:
-      return "dif";
-    case HeadLabel::kMixed:
-      break;
-  }
-  return "mix";
-}
 
 // One head of one layer (and one hop step) in one column of a table.
 struct HeadPlace {
@@ -46,6 +33,8 @@ struct HeadPlace {
 struct HeadParts {
   std::vector<ScoreEstimate> positional;
   std::vector<ScoreEstimate> symbolic;
+  std::vector<ScoreEstimate> swapped_mass;
+  std::vector<ScoreEstimate> contrast;
 };
 
 // What one table shows.
@@ -55,6 +44,7 @@ struct Table {
   int64_t seed = 0;
   std::string params;
   bool has_steps = false;
+  bool has_labels = true;
   std::set<int32_t> hops;
   // Metric, hops and added tokens of what is in here.
   std::set<std::tuple<std::string, int32_t, int32_t>> seen;
@@ -62,14 +52,10 @@ struct Table {
   std::map<int32_t, std::map<HeadPlace, HeadParts>> columns;
 };
 
-std::string ParamsText(const v1::HeadScores& scores) {
-  std::vector<std::string> words;
-  const nlohmann::ordered_json params = client::ParamsToJson(scores.params());
-  for (const auto& [key, value] : params.items()) {
-    words.push_back(
-        absl::StrCat(key, "=", value.is_string() ? value.get<std::string>() : value.dump()));
-  }
-  return absl::StrJoin(words, " ");
+std::vector<ScoreEstimate>& PartsOf(const std::string& metric, HeadParts& parts) {
+  if (metric == "positional") return parts.positional;
+  if (metric == "symbolic") return parts.symbolic;
+  return metric == "contrast" ? parts.contrast : parts.swapped_mass;
 }
 
 void AddScores(const v1::HeadScores& scores, Table& table) {
@@ -89,13 +75,17 @@ void AddScores(const v1::HeadScores& scores, Table& table) {
     for (int32_t layer = 0; layer < layers; ++layer) {
       for (int32_t head = 0; head < heads; ++head, ++at) {
         HeadParts& parts = column[{step, layer, head}];
-        (scores.metric() == "positional" ? parts.positional : parts.symbolic)
+        PartsOf(scores.metric(), parts)
             .push_back({scores.items(at), scores.mean(at), scores.standard_error(at)});
       }
     }
   }
   table.hops.insert(scores.cell().hops());
   table.has_steps = table.has_steps || scores.steps() > 0;
+  const auto& flags = scores.flags();
+  if (std::find(flags.begin(), flags.end(), common::kPositionInContent) != flags.end()) {
+    table.has_labels = false;
+  }
 }
 
 // The three cells of one row in one column group.
@@ -130,35 +120,55 @@ struct RenderedColumn {
   int64_t max_items = 0;
 };
 
-RenderedColumn RenderColumn(const std::map<HeadPlace, HeadParts>& heads,
+// The labels of some heads at one gamma: "pos", or of several heads "2 pos 1 sym".
+std::string LabelsText(const std::vector<common::LabelledScores>& heads, size_t all_heads,
+                       double gamma) {
+  std::map<common::HeadLabel, int> labels;
+  for (const common::LabelledScores& head : heads) ++labels[common::LabelOf(head, gamma)];
+  std::vector<std::string> words;
+  for (const auto& [label, count] : labels) {
+    const absl::string_view name = common::ShortLabelName(label);
+    words.push_back(all_heads == 1 ? std::string(name) : absl::StrCat(count, " ", name));
+  }
+  return absl::StrJoin(words, " ");
+}
+
+RenderedColumn RenderColumn(const std::map<HeadPlace, HeadParts>& heads, bool has_labels,
                             const LayerTableOptions& options, bool* several_heads) {
   RenderedColumn rendered;
   // Heads of the same step and layer, unless each has its own row.
-  std::map<HeadPlace, std::vector<std::pair<ScoreEstimate, ScoreEstimate>>> rows;
+  std::map<HeadPlace, std::vector<const HeadParts*>> rows;
   for (const auto& [place, parts] : heads) {
     HeadPlace row = place;
     if (!options.per_head) row.head = 0;
-    rows[row].emplace_back(Pool(parts.positional), Pool(parts.symbolic));
+    rows[row].push_back(&parts);
   }
-  for (const auto& [place, scores] : rows) {
+  const auto known = [](const std::vector<ScoreEstimate>& parts) {
+    const ScoreEstimate pooled = Pool(parts);
+    return pooled.items > 0 ? std::optional<double>(pooled.mean) : std::nullopt;
+  };
+  for (const auto& [place, row] : rows) {
     std::vector<ScoreEstimate> positional;
     std::vector<ScoreEstimate> symbolic;
-    std::map<HeadLabel, int> labels;
-    for (const auto& [p, s] : scores) {
-      positional.push_back(p);
-      symbolic.push_back(s);
+    std::vector<common::LabelledScores> labelled;
+    for (const HeadParts* parts : row) {
+      const ScoreEstimate p = positional.emplace_back(Pool(parts->positional));
+      const ScoreEstimate s = symbolic.emplace_back(Pool(parts->symbolic));
       rendered.min_items = std::min(rendered.min_items, p.items);
       rendered.max_items = std::max(rendered.max_items, p.items);
-      if (p.items > 0 && s.items > 0) ++labels[LabelOf(p.mean, s.mean, options.gamma)];
+      if (!has_labels || p.items == 0 || s.items == 0) continue;
+      labelled.push_back({.positional = p.mean,
+                          .symbolic = s.mean,
+                          .swapped_mass = known(parts->swapped_mass),
+                          .contrast = known(parts->contrast)});
     }
     std::vector<std::string> words;
-    for (const auto& [label, count] : labels) {
-      words.push_back(scores.size() == 1 ? ShortName(label)
-                                         : absl::StrCat(count, " ", ShortName(label)));
+    for (const double gamma : options.gammas) {
+      words.push_back(LabelsText(labelled, row.size(), gamma));
     }
-    if (scores.size() > 1) *several_heads = true;
-    rendered.rows[place] =
-        ScoreCells(MeanOverHeads(positional), MeanOverHeads(symbolic), absl::StrJoin(words, " "));
+    if (row.size() > 1) *several_heads = true;
+    rendered.rows[place] = ScoreCells(MeanOverHeads(positional), MeanOverHeads(symbolic),
+                                      labelled.empty() ? "" : absl::StrJoin(words, " | "));
   }
   return rendered;
 }
@@ -169,12 +179,18 @@ std::string ItemsText(const RenderedColumn& column) {
              : absl::StrCat("n=", Count(column.min_items), "-", Count(column.max_items));
 }
 
+std::string GammasText(const std::vector<double>& gammas) {
+  std::vector<std::string> words;
+  for (const double gamma : gammas) words.push_back(Fixed(gamma, 2));
+  return absl::StrJoin(words, " | ");
+}
+
 std::string Render(const Table& table, bool name_seed, const LayerTableOptions& options) {
   std::map<int32_t, RenderedColumn> columns;
   std::set<HeadPlace> places;
   bool several_heads = false;
   for (const auto& [added, heads] : table.columns) {
-    columns[added] = RenderColumn(heads, options, &several_heads);
+    columns[added] = RenderColumn(heads, table.has_labels, options, &several_heads);
     for (const auto& [place, cells] : columns[added].rows) places.insert(place);
   }
 
@@ -188,7 +204,12 @@ std::string Render(const Table& table, bool name_seed, const LayerTableOptions& 
   absl::StrAppend(&text, "  ",
                   several_heads ? "mean over heads \xc2\xb1 mean of their standard errors"
                                 : "mean \xc2\xb1 standard error",
-                  " over n sequences; labels at gamma ", Fixed(options.gamma, 2), "\n");
+                  " over n sequences; ",
+                  table.has_labels
+                      ? absl::StrCat("labels at gamma ", GammasText(options.gammas))
+                      : absl::StrCat("no labels: the model's contents hold their positions (",
+                                     common::kPositionInContent, ")"),
+                  "\n");
 
   std::vector<Align> row_columns;
   std::vector<std::string> row_header;
@@ -205,8 +226,10 @@ std::string Render(const Table& table, bool name_seed, const LayerTableOptions& 
 
   constexpr size_t kColumnWidth = 13 + 2 + 12 + 2 + 5 + 2;
   const size_t row_width = 2 + 7 * row_columns.size();
+  // Several labels stand beside each other.
+  const size_t column_width = kColumnWidth + 6 * (options.gammas.size() - 1);
   const size_t fit =
-      options.width > row_width + kColumnWidth ? (options.width - row_width) / kColumnWidth : 1;
+      options.width > row_width + column_width ? (options.width - row_width) / column_width : 1;
   for (auto first = columns.begin(); first != columns.end();) {
     auto last = first;
     for (size_t i = 0; i < fit && last != columns.end(); ++i) ++last;
@@ -246,14 +269,6 @@ std::string Render(const Table& table, bool name_seed, const LayerTableOptions& 
 
 }  // namespace
 
-HeadLabel LabelOf(double positional, double symbolic, double gamma) {
-  const double high = 1 - gamma;
-  if (positional >= high && symbolic <= gamma) return HeadLabel::kPositional;
-  if (symbolic >= high && positional <= gamma) return HeadLabel::kSymbolic;
-  if (positional > high && symbolic > high) return HeadLabel::kDiffuse;
-  return HeadLabel::kMixed;
-}
-
 ScoreEstimate Pool(const std::vector<ScoreEstimate>& parts) {
   int64_t items = 0;
   double sum = 0;
@@ -280,7 +295,8 @@ ScoreEstimate Pool(const std::vector<ScoreEstimate>& parts) {
 
 bool IsLayerScore(const v1::HeadScores& scores) {
   return scores.scorer() == "positional_symbolic" &&
-         (scores.metric() == "positional" || scores.metric() == "symbolic");
+         (scores.metric() == "positional" || scores.metric() == "symbolic" ||
+          scores.metric() == "swapped_mass" || scores.metric() == "contrast");
 }
 
 std::vector<std::string> LayerTables(const std::vector<v1::HeadScores>& scores,
@@ -292,7 +308,7 @@ std::vector<std::string> LayerTables(const std::vector<v1::HeadScores>& scores,
   for (const v1::HeadScores& score : scores) {
     if (!IsLayerScore(score)) continue;
     const v1::Cell& cell = score.cell();
-    const std::string params = ParamsText(score);
+    const std::string params = ParamsText(score.params());
     // Hop steps are as many as the hops: such scores cannot be pooled over hops.
     const int32_t hops = options.by_hops || score.steps() > 0 ? cell.hops() : 0;
     // A task may stand in a spec twice; the sequences are then the same, and pooling would count

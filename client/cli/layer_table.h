@@ -1,10 +1,5 @@
-// Positional and symbolic scores by layer as tables for a terminal.
-//
-// A head is, at gamma (arXiv 2605.31558, Fig. 7; the thresholds are read off its curves):
-//   positional  s_pos >= 1 - gamma and s_sym <= gamma
-//   symbolic    s_sym >= 1 - gamma and s_pos <= gamma
-//   diffuse     both > 1 - gamma (near-uniform attention scores high on both)
-//   mixed       otherwise
+// Positional and symbolic scores by layer as tables for a terminal, with what each head is called
+// (common/head_label.h).
 #ifndef HOPSCOPE_CLIENT_CLI_LAYER_TABLE_H_
 #define HOPSCOPE_CLIENT_CLI_LAYER_TABLE_H_
 
@@ -13,13 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "common/head_label.h"
 #include "hopscope/v1/evaluation.pb.h"
 
 namespace hopscope::cli {
-
-enum class HeadLabel { kPositional, kSymbolic, kDiffuse, kMixed };
-
-HeadLabel LabelOf(double positional, double symbolic, double gamma);
 
 // Counts, means and standard errors of separate sets of items as those of their union: exact, but
 // for rounding.
@@ -30,12 +22,13 @@ struct ScoreEstimate {
 };
 ScoreEstimate Pool(const std::vector<ScoreEstimate>& parts);
 
-// Whether LayerTables shows this: metric "positional" or "symbolic" of scorer
-// "positional_symbolic".
+// Whether LayerTables makes use of this: metrics "positional" and "symbolic" of scorer
+// "positional_symbolic", and what decides whether a label can be given, "swapped_mass" and
+// "contrast".
 bool IsLayerScore(const v1::HeadScores& scores);
 
 struct LayerTableOptions {
-  double gamma = 0.1;
+  std::vector<double> gammas = {common::kDefaultGamma};  // a label for each
   // A row for each head; otherwise layers of several heads show the mean over heads, how many heads
   // have which label, and the mean of the heads' standard errors (that of the mean is not larger).
   bool per_head = false;

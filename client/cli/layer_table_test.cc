@@ -17,18 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(LabelTest, FollowsTheRuleAtItsEdges) {
-  EXPECT_EQ(LabelOf(0.95, 0.05, 0.1), HeadLabel::kPositional);
-  EXPECT_EQ(LabelOf(0.9, 0.1, 0.1), HeadLabel::kPositional) << "both edges belong to it";
-  EXPECT_EQ(LabelOf(0.05, 0.95, 0.1), HeadLabel::kSymbolic);
-  EXPECT_EQ(LabelOf(0.1, 0.9, 0.1), HeadLabel::kSymbolic);
-  EXPECT_EQ(LabelOf(0.95, 0.95, 0.1), HeadLabel::kDiffuse);
-  EXPECT_EQ(LabelOf(0.9, 0.95, 0.1), HeadLabel::kMixed) << "diffuse is strictly above";
-  EXPECT_EQ(LabelOf(0.5, 0.5, 0.1), HeadLabel::kMixed);
-  EXPECT_EQ(LabelOf(0.89, 0.05, 0.1), HeadLabel::kMixed);
-  EXPECT_EQ(LabelOf(0.89, 0.05, 0.2), HeadLabel::kPositional);
-}
-
 ScoreEstimate Estimate(const std::vector<double>& values) {
   const double n = static_cast<double>(values.size());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
@@ -154,6 +142,38 @@ TEST(LayerTableTest, ItemsWithoutAScoreAreNotHidden) {
   const auto tables = LayerTables({positional, symbolic}, {});
   EXPECT_THAT(tables[0], HasSubstr("+0, n=0-100\n"));
   EXPECT_THAT(tables[0], HasSubstr("      1  -"));
+}
+
+TEST(LayerTableTest, EachGammaHasItsLabel) {
+  const std::vector<v1::HeadScores> scores = {
+      MakeScores(MakeCell(0, 1, 0), "positional", 2, 1, {0.85, 0.5}),
+      MakeScores(MakeCell(0, 1, 0), "symbolic", 2, 1, {0.05, 0.5})};
+  const auto tables = LayerTables(scores, {.gammas = {0.1, 0.2}});
+  EXPECT_THAT(tables[0], HasSubstr("labels at gamma 0.10 | 0.20\n"));
+  EXPECT_THAT(tables[0], HasSubstr("      0  0.850 ±0.010  0.050 ±0.010  mix | pos\n"));
+  EXPECT_THAT(tables[0], HasSubstr("      1  0.500 ±0.010  0.500 ±0.010  mix | mix\n"));
+}
+
+TEST(LayerTableTest, SwapsThatMoveTooLittleGiveNoLabel) {
+  std::vector<v1::HeadScores> scores = {
+      MakeScores(MakeCell(0, 1, 0), "positional", 3, 1, {0.95, 0.95, 0.95}),
+      MakeScores(MakeCell(0, 1, 0), "symbolic", 3, 1, {0.05, 0.05, 0.05}),
+      MakeScores(MakeCell(0, 1, 0), "swapped_mass", 3, 1, {0.5, 0.001, 0.5}),
+      MakeScores(MakeCell(0, 1, 0), "contrast", 3, 1, {0.5, 0.5, 0.05})};
+  const auto tables = LayerTables(scores, {});
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_THAT(tables[0], HasSubstr("      0  0.950 ±0.010  0.050 ±0.010  pos\n"));
+  EXPECT_THAT(tables[0], HasSubstr("      1  0.950 ±0.010  0.050 ±0.010  ???\n"));
+  EXPECT_THAT(tables[0], HasSubstr("      2  0.950 ±0.010  0.050 ±0.010  ???\n"));
+}
+
+TEST(LayerTableTest, ContentsThatHoldTheirPositionHaveNoLabel) {
+  std::vector<v1::HeadScores> scores = {MakeScores(MakeCell(0, 1, 0), "positional", 1, 1, {0.05}),
+                                        MakeScores(MakeCell(0, 1, 0), "symbolic", 1, 1, {1})};
+  for (v1::HeadScores& score : scores) score.add_flags("position_in_content");
+  const auto tables = LayerTables(scores, {});
+  EXPECT_THAT(tables[0], HasSubstr("no labels: the model's contents hold their positions"));
+  EXPECT_THAT(tables[0], HasSubstr("      0  0.050 ±0.010  1.000 ±0.010\n"));
 }
 
 TEST(LayerTableTest, FitsItsWidth) {

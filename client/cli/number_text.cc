@@ -40,6 +40,8 @@ std::string Scaled(double value) {
   return absl::StrFormat("%.*f%s", digits, value, units[unit]);
 }
 
+std::string ShortDigest(const std::string& digest) { return digest.substr(0, 7 + 8); }
+
 std::string ClockText(absl::Duration duration) {
   if (duration < absl::ZeroDuration() || duration >= absl::Hours(100)) return "-";
   const int64_t seconds = absl::ToInt64Seconds(duration + absl::Milliseconds(500));

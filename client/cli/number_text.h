@@ -23,6 +23,9 @@ std::string Fixed(double value, int digits);
 // P, E).
 std::string Scaled(double value);
 
+// The first digits of a digest, enough for people: "sha256:0123abcd".
+std::string ShortDigest(const std::string& digest);
+
 // "0:07", "12:34", "1:02:03"; "-" for more than 99 hours.
 std::string ClockText(absl::Duration duration);
 

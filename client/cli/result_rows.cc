@@ -22,6 +22,10 @@ ordered_json IndexOrNull(int64_t index, bool known) {
   return known ? ordered_json(index) : ordered_json(nullptr);
 }
 
+ordered_json TextOrNull(const std::string& text) {
+  return text.empty() ? ordered_json(nullptr) : ordered_json(text);
+}
+
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -43,21 +47,22 @@ std::string CsvText(const ordered_json& value) {
 
 const std::vector<std::string>& CellKeys() {
   static const std::vector<std::string>& keys = *new std::vector<std::string>{
-      "checkpoint",   "task",    "hops",     "added_tokens", "seed",   "items",
-      "items_failed", "correct", "accuracy", "stderr",       "ci_low", "ci_high"};
+      "checkpoint",       "task",    "hops",     "added_tokens", "seed",   "items",
+      "items_failed",     "correct", "accuracy", "stderr",       "ci_low", "ci_high",
+      "items_unlabelled", "tokens"};
   return keys;
 }
 
 const std::vector<std::string>& HeadKeys() {
   static const std::vector<std::string>& keys = *new std::vector<std::string>{
-      "checkpoint", "task",  "hops", "added_tokens", "seed", "scorer", "params", "metric",
-      "step",       "layer", "head", "plane",        "mean", "stderr", "items"};
+      "checkpoint", "task",   "hops",  "added_tokens", "seed", "scorer",
+      "params",     "metric", "step",  "layer",        "head", "plane",
+      "mean",       "stderr", "items", "min",          "max",  "tokens"};
   return keys;
 }
 
 ordered_json CellRow(const v1::CellResult& result) {
   const v1::Cell& cell = result.cell();
-  const bool has_items = result.items() > 0;
   ordered_json row = ordered_json::object();
   row["checkpoint"] = cell.checkpoint();
   row["task"] = cell.task();
@@ -67,24 +72,30 @@ ordered_json CellRow(const v1::CellResult& result) {
   row["items"] = result.items();
   row["items_failed"] = result.items_failed();
   row["correct"] = result.correct();
-  row["accuracy"] = NumberOrNull(result.accuracy(), has_items);
+  row["accuracy"] = NumberOrNull(result.accuracy(), result.has_accuracy());
   row["stderr"] = NumberOrNull(result.standard_error(), result.has_standard_error());
-  row["ci_low"] = NumberOrNull(result.ci_low(), has_items);
-  row["ci_high"] = NumberOrNull(result.ci_high(), has_items);
+  row["ci_low"] = NumberOrNull(result.ci_low(), result.has_ci_low());
+  row["ci_high"] = NumberOrNull(result.ci_high(), result.has_ci_high());
+  row["items_unlabelled"] = result.items_unlabelled();
+  row["tokens"] = TextOrNull(cell.tokens_digest());
   return row;
 }
 
 absl::Status ForEachHeadRow(const v1::HeadScores& scores,
                             const std::function<absl::Status(const ordered_json&)>& on_row) {
   const int64_t steps = std::max<int64_t>(scores.steps(), 1);
-  const int64_t layers = scores.layers();
-  const int64_t heads = scores.heads();
+  // A metric of the whole model has neither.
+  const bool per_head = scores.layers() > 0;
+  const int64_t layers = per_head ? scores.layers() : 1;
+  const int64_t heads = per_head ? scores.heads() : 1;
   const int64_t planes = std::max<int64_t>(scores.planes(), 1);
   const int64_t size = scores.mean_size();
   // Products of 32-bit sizes, two at a time, fit.
-  const bool fits = layers > 0 && heads > 0 && steps * layers <= size && heads * planes <= size &&
+  const bool fits = heads > 0 && steps * layers <= size && heads * planes <= size &&
                     steps * layers * heads * planes == size;
-  if (!fits || scores.standard_error_size() != size || scores.items_size() != size) {
+  const bool has_extremes = scores.min_size() > 0;
+  if (!fits || scores.standard_error_size() != size || scores.items_size() != size ||
+      scores.min_size() != scores.max_size() || (has_extremes && scores.min_size() != size)) {
     return common::MakeError(
         absl::StatusCode::kDataLoss, "RESULTS_MALFORMED",
         absl::StrCat("the server sent ", size, " means, ", scores.standard_error_size(),
@@ -105,12 +116,17 @@ absl::Status ForEachHeadRow(const v1::HeadScores& scores,
   for (int64_t at = 0; at < size; ++at) {
     const int index = static_cast<int>(at);
     row["step"] = IndexOrNull(at / (layers * heads * planes), scores.steps() > 0);
-    row["layer"] = at / (heads * planes) % layers;
-    row["head"] = at / planes % heads;
+    row["layer"] = IndexOrNull(at / (heads * planes) % layers, per_head);
+    row["head"] = IndexOrNull(at / planes % heads, per_head);
     row["plane"] = IndexOrNull(at % planes, scores.planes() > 0);
     row["mean"] = NumberOrNull(scores.mean(index));
     row["stderr"] = NumberOrNull(scores.standard_error(index));
     row["items"] = scores.items(index);
+    if (has_extremes) {
+      row["min"] = NumberOrNull(scores.min(index));
+      row["max"] = NumberOrNull(scores.max(index));
+    }
+    row["tokens"] = TextOrNull(cell.tokens_digest());
     HOPSCOPE_RETURN_IF_ERROR(on_row(row));
   }
   return absl::OkStatus();
@@ -122,11 +138,12 @@ std::string CsvHeader(const std::vector<std::string>& keys) {
   return line + "\n";
 }
 
-std::string CsvLine(const ordered_json& row) {
+std::string CsvLine(const std::vector<std::string>& keys, const ordered_json& row) {
   std::string line;
   bool first = true;
-  for (const auto& value : row) {
-    absl::StrAppend(&line, first ? "" : ",", CsvField(CsvText(value)));
+  for (const std::string& key : keys) {
+    const auto value = row.find(key);
+    absl::StrAppend(&line, first ? "" : ",", value == row.end() ? "" : CsvField(CsvText(*value)));
     first = false;
   }
   return line + "\n";

@@ -235,12 +235,12 @@ class FolderWriter : public ResultsWriter {
   absl::Status Add(const v1::ListEvalResultsResponse& page) override {
     for (const v1::CellResult& cell : page.cells()) {
       const ordered_json row = CellRow(cell);
-      cells_.stream() << CsvLine(row);
+      cells_.stream() << CsvLine(CellKeys(), row);
       HOPSCOPE_RETURN_IF_ERROR(document_.AddCell(cell, row));
     }
     for (const v1::HeadScores& heads : page.heads()) {
       HOPSCOPE_RETURN_IF_ERROR(ForEachHeadRow(heads, [this](const ordered_json& row) {
-        heads_.stream() << CsvLine(row);
+        heads_.stream() << CsvLine(HeadKeys(), row);
         return document_.AddHead(row);
       }));
     }

@@ -107,42 +107,65 @@ TEST_F(ResultsWriterTest, WritesTheDocumentedFormat) {
 "versions": {"client":"0.1.0","server":"0.2.0","worker_kinds":["cpu/avx2/2.11.0/float32"]},
 "checkpoints": [{"name":"number/step-06750","digest":"sha256:00ff"}],
 "cells": [
-  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"items":3,"items_failed":0,"correct":2,"accuracy":0.6666666666666666,"stderr":0.3333333333333333,"ci_low":0.1,"ci_high":0.9375},
-  {"checkpoint":"number/step-06750","task":"number","hops":2,"added_tokens":50,"seed":42,"items":0,"items_failed":0,"correct":0,"accuracy":null,"stderr":null,"ci_low":null,"ci_high":null}
+  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"items":3,"items_failed":0,"correct":2,"accuracy":0.6666666666666666,"stderr":0.3333333333333333,"ci_low":0.1,"ci_high":0.9375,"items_unlabelled":0,"tokens":null},
+  {"checkpoint":"number/step-06750","task":"number","hops":2,"added_tokens":50,"seed":42,"items":0,"items_failed":0,"correct":0,"accuracy":null,"stderr":null,"ci_low":null,"ci_high":null,"items_unlabelled":0,"tokens":null}
 ],
 "heads": [
-  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{"queries":"last","tau":0.0001},"metric":"positional","step":null,"layer":0,"head":0,"plane":null,"mean":0.1,"stderr":0.01,"items":100},
-  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{"queries":"last","tau":0.0001},"metric":"positional","step":null,"layer":1,"head":0,"plane":null,"mean":0.30000000000000004,"stderr":0.01,"items":100},
-  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":0,"layer":0,"head":0,"plane":0,"mean":0.25,"stderr":0.01,"items":100},
-  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":0,"layer":0,"head":0,"plane":1,"mean":0.75,"stderr":0.01,"items":100},
-  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":1,"layer":0,"head":0,"plane":0,"mean":0.5,"stderr":0.01,"items":100},
-  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":1,"layer":0,"head":0,"plane":1,"mean":null,"stderr":null,"items":0}
+  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{"queries":"last","tau":0.0001},"metric":"positional","step":null,"layer":0,"head":0,"plane":null,"mean":0.1,"stderr":0.01,"items":100,"tokens":null},
+  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{"queries":"last","tau":0.0001},"metric":"positional","step":null,"layer":1,"head":0,"plane":null,"mean":0.30000000000000004,"stderr":0.01,"items":100,"tokens":null},
+  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":0,"layer":0,"head":0,"plane":0,"mean":0.25,"stderr":0.01,"items":100,"tokens":null},
+  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":0,"layer":0,"head":0,"plane":1,"mean":0.75,"stderr":0.01,"items":100,"tokens":null},
+  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":1,"layer":0,"head":0,"plane":0,"mean":0.5,"stderr":0.01,"items":100,"tokens":null},
+  {"checkpoint":"number/step-06750","task":"number","hops":1,"added_tokens":0,"seed":42,"scorer":"positional_symbolic","params":{},"metric":"share","step":1,"layer":0,"head":0,"plane":1,"mean":null,"stderr":null,"items":0,"tokens":null}
 ]
 }
 )");
   EXPECT_EQ(
       Read("cells.csv"),
       "checkpoint,task,hops,added_tokens,seed,items,items_failed,correct,accuracy,stderr,ci_low,ci_"
-      "high\n"
-      "number/step-06750,number,1,0,42,3,0,2,0.6666666666666666,0.3333333333333333,0.1,0.9375\n"
-      "number/step-06750,number,2,50,42,0,0,0,,,,\n");
+      "high,items_unlabelled,tokens\n"
+      "number/step-06750,number,1,0,42,3,0,2,0.6666666666666666,0.3333333333333333,0.1,0.9375,0,\n"
+      "number/step-06750,number,2,50,42,0,0,0,,,,,0,\n");
   EXPECT_THAT(
       Read("heads.csv"),
       StartsWith(
           "checkpoint,task,hops,added_tokens,seed,scorer,params,metric,step,layer,head,plane,"
-          "mean,stderr,items\n"
+          "mean,stderr,items,min,max,tokens\n"
           "number/"
           "step-06750,number,1,0,42,positional_symbolic,\"{\"\"queries\"\":\"\"last\"\","
           "\"\"tau\"\":0.0001}\","
-          "positional,,0,0,,0.1,0.01,100\n"
+          "positional,,0,0,,0.1,0.01,100,,,\n"
           "number/"
           "step-06750,number,1,0,42,positional_symbolic,\"{\"\"queries\"\":\"\"last\"\","
           "\"\"tau\"\":0.0001}\","
-          "positional,,1,0,,0.30000000000000004,0.01,100\n"));
+          "positional,,1,0,,0.30000000000000004,0.01,100,,,\n"));
   const std::string heads = Read("heads.csv");
   EXPECT_EQ(std::count(heads.begin(), heads.end(), '\n'), 1 + 6);
-  EXPECT_THAT(heads, EndsWith("positional_symbolic,{},share,1,0,0,1,,,0\n"));
+  EXPECT_THAT(heads, EndsWith("positional_symbolic,{},share,1,0,0,1,,,0,,,\n"));
   EXPECT_THAT(Files(), UnorderedElementsAre("results.json", "cells.csv", "heads.csv"));
+}
+
+TEST_F(ResultsWriterTest, ExtremesStandWhereAMetricHasThem) {
+  v1::ListEvalResultsResponse page;
+  v1::HeadScores gap = MakeScores(MakeCell(0, 1, 0), "gap", 1, 2, {0.5, 0.25});
+  for (const double value : {-1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    gap.add_min(value);
+    gap.add_max(value);
+  }
+  *page.add_heads() = gap;
+  auto writer = WriteResultsTo(folder_.string());
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->Add(page).ok());
+  ASSERT_TRUE((*writer)->Finish(Header()).ok());
+  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,0,,0.5,0.01,100,-1.5,-1.5,\n"));
+  EXPECT_THAT(Read("heads.csv"), HasSubstr("gap,,0,1,,0.25,0.01,100,,,\n"));
+  const auto json = ordered_json::parse(Read("results.json"));
+  EXPECT_EQ(json["heads"][0]["min"], -1.5);
+  EXPECT_TRUE(json["heads"][1]["max"].is_null());
+  gap.add_min(0);
+  *page.mutable_heads(0) = gap;
+  std::ostringstream stream;
+  EXPECT_FALSE(WriteResultsTo(&stream)->Add(page).ok()) << "a smallest value too many";
 }
 
 TEST_F(ResultsWriterTest, AStreamGetsTheSameDocument) {
@@ -206,6 +229,22 @@ TEST_F(ResultsWriterTest, FoldersAreMadeAndBadOnesRefusedAtOnce) {
   const auto refused = WriteResultsTo((folder_ / "file").string());
   EXPECT_EQ(common::ErrorReason(refused.status()), "OUTPUT_NOT_WRITABLE");
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr((folder_ / "file").string()));
+}
+
+TEST_F(ResultsWriterTest, ScoresOfWholeSequencesHaveNeitherLayerNorHead) {
+  std::ostringstream stream;
+  const auto writer = WriteResultsTo(&stream);
+  v1::ListEvalResultsResponse page;
+  *page.add_heads() = MakeScores(MakeCell(0, 1, 0), "loss", 0, 0, {0.5});
+  ASSERT_TRUE(writer->Add(page).ok());
+  ASSERT_TRUE(writer->Finish(Header()).ok());
+  const ordered_json heads = ordered_json::parse(stream.str()).at("heads");
+  ASSERT_EQ(heads.size(), 1u);
+  EXPECT_TRUE(heads[0].at("layer").is_null());
+  EXPECT_TRUE(heads[0].at("head").is_null());
+  EXPECT_EQ(heads[0].at("mean"), 0.5);
+  page.mutable_heads(0)->set_layers(1);
+  EXPECT_EQ(common::ErrorReason(writer->Add(page)), "RESULTS_MALFORMED");
 }
 
 TEST_F(ResultsWriterTest, ScoresThatContradictThemselvesAreAnError) {

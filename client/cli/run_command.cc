@@ -13,6 +13,7 @@
 #include "client/cli/show_results.h"
 #include "client/cli/watch_command.h"
 #include "client/spec_file.h"
+#include "client/tokens_upload.h"
 #include "common/status.h"
 
 namespace hopscope::cli {
@@ -79,10 +80,13 @@ class RunCommand : public Command {
   }
 
  private:
-  int RunJob(const Environment& environment, const client::ParsedSpec& parsed,
+  int RunJob(const Environment& environment, client::ParsedSpec parsed,
              std::unique_ptr<ResultsWriter> writer, Session& session) {
     const absl::StatusOr<client::Client> client = session.Connect(parsed.spec.tenant());
     if (!client.ok()) return session.Fail(client.status());
+
+    const absl::Status uploaded = client::UploadTokensFiles(*client, parsed);
+    if (!uploaded.ok()) return session.Fail(uploaded);
 
     absl::StatusOr<v1::EvalJob> job = absl::UnknownError("");
     absl::StatusOr<v1::EvalJob::State> state = absl::UnknownError("");

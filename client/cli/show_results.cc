@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/ablation_table.h"
 #include "client/cli/accuracy_table.h"
 #include "client/cli/layer_table.h"
+#include "client/cli/metric_table.h"
 #include "client/cli/number_text.h"
 #include "client/job_state.h"
 #include "common/status.h"
@@ -47,8 +49,12 @@ std::string Summary(const v1::EvalJob& job) {
 void ResultsOptions::AddTo(CLI::App& app) {
   app.add_option("--output", output, "Save results.json, cells.csv and heads.csv in this folder")
       ->type_name("DIR");
-  app.add_option("--gamma", gamma, "Threshold of the labels pos, sym, dif and mix (default: 0.1)")
+  app.add_option(
+         "--gamma", gammas,
+         "Threshold of the labels pos, sym, dif and mix (default: 0.1);\nmay be given several "
+         "times: a label for each")
       ->type_name("X")
+      ->allow_extra_args(false)
       ->check(CLI::Range(0.0, 0.5));
   app.add_flag("--per_head", per_head, "Show a row for each head");
   app.add_flag("--by_hops", by_hops, "Show scores for each hop count instead of pooling them");
@@ -76,7 +82,9 @@ absl::Status ShowResults(const client::Client& client, const std::string& name,
         if (tables) {
           cells.insert(cells.end(), page.cells().begin(), page.cells().end());
           for (const v1::HeadScores& heads : page.heads()) {
-            if (IsLayerScore(heads)) scores.push_back(heads);
+            if (IsLayerScore(heads) || IsAblationDrop(heads) || IsMetricScore(heads)) {
+              scores.push_back(heads);
+            }
           }
         }
         return absl::OkStatus();
@@ -98,11 +106,15 @@ absl::Status ShowResults(const client::Client& client, const std::string& name,
     const size_t width = session.table_width();
     session.console().Print(Summary(job));
     PrintTables(AccuracyTables(cells, width), options.max_tables, "cells.csv", session.console());
-    PrintTables(LayerTables(scores, {.gamma = options.gamma,
-                                     .per_head = options.per_head,
-                                     .by_hops = options.by_hops,
-                                     .width = width}),
-                options.max_tables, "heads.csv", session.console());
+    const LayerTableOptions table_options = {.gammas = options.gammas,
+                                             .per_head = options.per_head,
+                                             .by_hops = options.by_hops,
+                                             .width = width};
+    PrintTables(LayerTables(scores, table_options), options.max_tables, "heads.csv",
+                session.console());
+    PrintTables(MetricTables(scores, table_options), options.max_tables, "heads.csv",
+                session.console());
+    PrintTables(AblationTables(scores, width), options.max_tables, "heads.csv", session.console());
   }
   if (writer != nullptr) {
     session.console().Message(

@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "client/cli/results_writer.h"
 #include "client/cli/session.h"
 #include "client/client.h"
+#include "common/head_label.h"
 #include "hopscope/v1/evaluation.pb.h"
 
 namespace hopscope::cli {
@@ -17,7 +19,7 @@ namespace hopscope::cli {
 struct ResultsOptions {
   // Folder to save to; empty: none.
   std::string output;
-  double gamma = 0.1;
+  std::vector<double> gammas = {common::kDefaultGamma};
   bool per_head = false;
   bool by_hops = false;
   // Tables of each kind; 0: all.

@@ -12,6 +12,7 @@
 #include "client/cli/text_table.h"
 #include "client/spec_file.h"
 #include "client/spec_text.h"
+#include "client/tokens_upload.h"
 
 namespace hopscope::cli {
 namespace {
@@ -38,10 +39,12 @@ class SubmitCommand : public Command {
 
   int Run(const Environment& environment) override {
     Session session(environment, common_);
-    const absl::StatusOr<client::ParsedSpec> parsed = client::ReadSpecFile(spec_path_);
+    absl::StatusOr<client::ParsedSpec> parsed = client::ReadSpecFile(spec_path_);
     if (!parsed.ok()) return session.Fail(parsed.status());
     const absl::StatusOr<client::Client> client = session.Connect(parsed->spec.tenant());
     if (!client.ok()) return session.Fail(client.status());
+    const absl::Status uploaded = client::UploadTokensFiles(*client, *parsed);
+    if (!uploaded.ok()) return session.Fail(uploaded);
     const absl::StatusOr<v1::EvalJob> job = client->CreateEvalJob(parsed->spec);
     if (!job.ok()) return session.Fail(client::LocateInSpec(*parsed, job.status()));
     for (const std::string& warning : job->warnings()) {
@@ -102,7 +105,7 @@ class ValidateCommand : public Command {
 
   int Run(const Environment& environment) override {
     Session session(environment, common_);
-    const absl::StatusOr<client::ParsedSpec> parsed = client::ReadSpecFile(spec_path_);
+    absl::StatusOr<client::ParsedSpec> parsed = client::ReadSpecFile(spec_path_);
     if (!parsed.ok()) return session.Fail(parsed.status());
     std::unique_ptr<LocalCluster> cluster;
     if (local_.local) {
@@ -113,6 +116,9 @@ class ValidateCommand : public Command {
     }
     const absl::StatusOr<client::Client> client = session.Connect(parsed->spec.tenant());
     if (!client.ok()) return session.Fail(client.status());
+    // A plan depends on the lengths of the sequences, so that they are sent here too.
+    const absl::Status uploaded = client::UploadTokensFiles(*client, *parsed);
+    if (!uploaded.ok()) return session.Fail(uploaded);
     const absl::StatusOr<v1::CreateEvalJobResponse> plan = client->ValidateEvalJob(parsed->spec);
     if (!plan.ok()) return session.Fail(client::LocateInSpec(*parsed, plan.status()));
     for (const std::string& warning : plan->job().warnings()) {

@@ -20,6 +20,10 @@ enum class PositionKind {
   kAlibi,              // slope[head] * (key slot - query slot) is added to the logit
 };
 
+inline bool IsRotary(PositionKind kind) {
+  return kind == PositionKind::kRotaryInterleaved || kind == PositionKind::kRotaryHalfSplit;
+}
+
 enum class NormKind { kNone, kLayerNorm, kRmsNorm };
 
 enum class Activation { kGeluTanh, kGeluErf, kRelu, kSilu };
@@ -39,7 +43,7 @@ struct Architecture {
   int64_t kv_heads = 0;  // query head h reads key/value head h / (heads / kv_heads)
   int64_t d_model = 0;
   int64_t d_head = 0;
-  int64_t d_mlp = 0;
+  int64_t d_mlp = 0;  // 0: blocks of attention alone
   int64_t vocab_size = 0;
   int64_t n_positions = 0;  // training context as the config states it
 
@@ -54,6 +58,9 @@ struct Architecture {
   double norm_epsilon = 1e-5;
   double norm_gain_offset = 0;  // 1 where the gain is 1 + w (Gemma)
   BlockForm block = BlockForm::kSequential;
+  // Where it is off, what a branch computes replaces the stream: x = attn(norm1(x)); x =
+  // mlp(norm2(x)).
+  bool residual = true;
   Activation activation = Activation::kGeluTanh;
   // The c of x/2 (1 + tanh(c (x + 0.044715 x^3))): sqrt(2/pi), but for families whose code has it
   // cut short (BLOOM).

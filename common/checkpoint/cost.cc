@@ -22,7 +22,8 @@ LayerElements CountLayer(const Architecture& arch) {
 
 }  // namespace
 
-double ForwardFlops(const Architecture& arch, int64_t tokens, Outputs outputs) {
+double ForwardFlops(const Architecture& arch, int64_t tokens, Outputs outputs,
+                    int64_t first_layer) {
   const auto all = static_cast<double>(tokens);
   const double queried = outputs == Outputs::kLastPosition ? 1 : all;
   const LayerElements layer = CountLayer(arch);
@@ -31,9 +32,11 @@ double ForwardFlops(const Architecture& arch, int64_t tokens, Outputs outputs) {
   const auto layer_flops = [&](double queries) {
     return 2 * (layer.key_value * all + layer.query_and_mlp * queries) + pair * queries * all;
   };
+  const double rows = outputs == Outputs::kEveryPosition ? all : 1;
   const double head =
-      2 * static_cast<double>(arch.d_model) * static_cast<double>(arch.vocab_size) * queried;
-  return static_cast<double>(arch.layers - 1) * layer_flops(all) + layer_flops(queried) + head;
+      2 * static_cast<double>(arch.d_model) * static_cast<double>(arch.vocab_size) * rows;
+  return static_cast<double>(arch.layers - 1 - first_layer) * layer_flops(all) +
+         layer_flops(queried) + head;
 }
 
 double WeightBytes(const Architecture& arch, int64_t bytes_per_element) {

@@ -14,6 +14,8 @@ namespace hopscope::checkpoint {
 // Which positions have their logits computed.
 enum class Outputs {
   kEveryPosition,
+  // Every position of every layer, but one row of logits: what scores of several queries need.
+  kEveryQuery,
   // Only the last: its query, attention row, output projection and MLP in the last layer, and one
   // row of logits. The last layer's keys and values are still needed for every position.
   kLastPosition,
@@ -27,7 +29,10 @@ enum class Outputs {
 // for each pair of query and key. Pairs are counted as a full tokens x tokens square, since that is
 // what a dense kernel computes: neither the causal half nor a window is taken off. Not counted:
 // norms, activations, softmax, rotation, embedding look-ups, biases (a few percent).
-double ForwardFlops(const Architecture& architecture, int64_t tokens, Outputs outputs);
+//
+// `first_layer`: the pass begins with the residual stream that enters that layer.
+double ForwardFlops(const Architecture& architecture, int64_t tokens, Outputs outputs,
+                    int64_t first_layer = 0);
 
 // Bytes of all matrices at `bytes_per_element`; gains and biases (below one percent) are left out.
 double WeightBytes(const Architecture& architecture, int64_t bytes_per_element);

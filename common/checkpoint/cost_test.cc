@@ -38,6 +38,21 @@ TEST(ForwardFlops, LeavesOutWhatTheLastQueryDoesNotNeed) {
               DoubleEq(full_layers + last + 2.0 * 128 * 137));
 }
 
+TEST(ForwardFlops, EveryQueryNeedsOneRowOfLogits) {
+  const Architecture arch = PaperModel();
+  const double row = 2.0 * static_cast<double>(arch.d_model * arch.vocab_size);
+  EXPECT_DOUBLE_EQ(ForwardFlops(arch, 17, Outputs::kEveryQuery),
+                   ForwardFlops(arch, 17, Outputs::kEveryPosition) - 16 * row);
+}
+
+TEST(ForwardFlops, APassFromALaterLayerLeavesOutThoseBeforeIt) {
+  const double layer = 17 * 2.0 * 196608 + 4.0 * 128 * 17 * 17;
+  for (const Outputs outputs : {Outputs::kEveryPosition, Outputs::kLastPosition}) {
+    EXPECT_THAT(ForwardFlops(PaperModel(), 17, outputs, 5),
+                DoubleEq(ForwardFlops(PaperModel(), 17, outputs) - 5 * layer));
+  }
+}
+
 TEST(ForwardFlops, OneTokenCostsTheSameEitherWay) {
   EXPECT_EQ(ForwardFlops(PaperModel(), 1, Outputs::kLastPosition),
             ForwardFlops(PaperModel(), 1, Outputs::kEveryPosition));

@@ -1,7 +1,6 @@
 #include "common/checkpoint/digest.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,10 +9,10 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/errors.h"
 #include "common/checkpoint/folder.h"
+#include "common/sha256.h"
 #include "common/status.h"
 
 namespace hopscope::checkpoint {
@@ -49,40 +48,9 @@ std::string Identity(absl::string_view name, const struct stat& file) {
                       ".", file.st_ctim.tv_nsec, "\n");
 }
 
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    ok_ = context_ != nullptr && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1;
-  }
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
-  ~Sha256() { EVP_MD_CTX_free(context_); }
-
-  void Update(const void* bytes, size_t size) {
-    ok_ = ok_ && EVP_DigestUpdate(context_, bytes, size) == 1;
-  }
-  void UpdateLength(uint64_t length) {
-    unsigned char bytes[8];
-    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<unsigned char>(length >> (8 * i));
-    Update(bytes, sizeof(bytes));
-  }
-  absl::StatusOr<std::string> Finish() {
-    unsigned char hash[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    ok_ = ok_ && EVP_DigestFinal_ex(context_, hash, &size) == 1;
-    if (!ok_) return absl::InternalError("OpenSSL could not compute SHA-256");
-    return absl::StrCat("sha256:", absl::BytesToHexString(absl::string_view(
-                                       reinterpret_cast<const char*>(hash), size)));
-  }
-
- private:
-  EVP_MD_CTX* context_;
-  bool ok_ = false;
-};
-
 // Feeds a file whose size is `size`; another number of bytes means that somebody writes to it.
 absl::Status HashContent(const OpenFile& file, absl::string_view name, int64_t size,
-                         std::string* buffer, Sha256* hash) {
+                         std::string* buffer, common::Sha256* hash) {
   int64_t done = 0;
   while (done <= size) {
     const ssize_t got = read(file.fd(), buffer->data(), buffer->size());
@@ -126,7 +94,7 @@ absl::StatusOr<std::string> DigestCache::Digest(const std::string& path) {
   }
   if (identity == entry->identity) return entry->digest;
 
-  Sha256 hash;
+  common::Sha256 hash;
   std::string buffer(kBufferBytes, '\0');
   std::string hashed_identity;
   absl::Time newest = absl::InfinitePast();

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/spec/catalog.h"
+#include "common/spec/head_set.h"
 #include "common/spec/reasons.h"
 #include "common/spec/text.h"
 #include "common/status.h"
@@ -104,6 +106,20 @@ absl::Status CheckNumber(const ScorerParamRule& rule, const Value& value, absl::
   return absl::OkStatus();
 }
 
+constexpr absl::string_view kEachHead = "each";
+
+absl::Status CheckHeadSet(const Value& value, absl::string_view field) {
+  if (value.kind_case() != Value::kStringValue) {
+    return InvalidField(kWrongType, field, ValueText(value),
+                        absl::StrCat("a text, ", kHeadSetForm));
+  }
+  if (!ParseHeadSet(value.string_value()).has_value()) {
+    return InvalidField(kOutOfRange, field, ValueText(value),
+                        absl::StrCat(kHeadSetForm, ", each part once"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckParam(const ScorerParamRule& rule, const Value& value, absl::string_view field) {
   switch (rule.type) {
     case Type::kChoice:
@@ -122,12 +138,25 @@ absl::Status CheckParam(const ScorerParamRule& rule, const Value& value, absl::s
     case Type::kPositiveNumbers:
       return CheckList(rule, value, rule.max_count, field, CheckPositiveNumber,
                        [](const Value& one) { return one.number_value(); });
+    case Type::kHeadSets:
+      if (value.kind_case() == Value::kStringValue && value.string_value() == kEachHead) {
+        return absl::OkStatus();
+      }
+      if (value.kind_case() != Value::kListValue) {
+        return InvalidField(kWrongType, field, ValueText(value), rule.Allowed());
+      }
+      return CheckList(rule, value, rule.max_count, field, CheckHeadSet, [](const Value& one) {
+        return ParseHeadSet(one.string_value()).value_or(std::vector<HeadPattern>());
+      });
   }
   return absl::InternalError("a parameter of no known type");
 }
 
-bool IsList(const ScorerParamRule& rule) {
-  return rule.type == Type::kChoices || rule.type == Type::kPositiveNumbers;
+bool IsList(const Value& value) { return value.kind_case() == Value::kListValue; }
+
+bool IsIdle(const ScorerParamRule& rule, const google::protobuf::Struct& params) {
+  return !rule.idle_param.empty() &&
+         params.fields().at(rule.idle_param).string_value() == rule.idle_value;
 }
 
 bool SelectsMetrics(const ScorerParamRule& rule) {
@@ -159,6 +188,9 @@ Value ScorerParamRule::DefaultValue() const {
         value.mutable_list_value()->add_values()->set_number_value(number);
       }
       break;
+    case Type::kHeadSets:
+      value.set_string_value(std::string(kEachHead));
+      break;
   }
   return value;
 }
@@ -177,6 +209,9 @@ std::string ScorerParamRule::Allowed() const {
       return absl::StrCat("a whole number from ", min, " to ", max);
     case Type::kPositiveNumbers:
       return absl::StrCat("1 to ", max_count, " different finite numbers above 0");
+    case Type::kHeadSets:
+      return absl::StrCat(kEachHead, ", or 1 to ", max_count,
+                          " different sets of heads: ", kHeadSetForm);
   }
   return "";
 }
@@ -212,9 +247,10 @@ absl::Status NormalizeScorerParams(absl::string_view field, v1::ScorerSpec* scor
 bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b) {
   if (a.name() != b.name()) return false;
   for (const ScorerParamRule& rule : ScorerParamRules(a.name())) {
+    if (IsIdle(rule, a.params()) && IsIdle(rule, b.params())) continue;
     const Value& left = a.params().fields().at(rule.name);
     const Value& right = b.params().fields().at(rule.name);
-    if (!IsList(rule)) {
+    if (!IsList(left) || !IsList(right)) {
       if (!MessageDifferencer::Equals(left, right)) return false;
       continue;
     }
@@ -234,7 +270,11 @@ bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b) {
 std::vector<google::protobuf::Struct> ResultParams(const v1::ScorerSpec& scorer) {
   std::vector<google::protobuf::Struct> sets = {scorer.params()};
   for (const ScorerParamRule& rule : ScorerParamRules(scorer.name())) {
-    if (!IsList(rule)) continue;
+    if (IsIdle(rule, scorer.params())) {
+      for (google::protobuf::Struct& set : sets) set.mutable_fields()->erase(rule.name);
+      continue;
+    }
+    if (!IsList(scorer.params().fields().at(rule.name))) continue;
     if (SelectsMetrics(rule)) {
       for (google::protobuf::Struct& set : sets) set.mutable_fields()->erase(rule.name);
       continue;
@@ -249,6 +289,18 @@ std::vector<google::protobuf::Struct> ResultParams(const v1::ScorerSpec& scorer)
     sets = std::move(split);
   }
   return sets;
+}
+
+bool ScoresEachHead(const v1::ScorerSpec& scorer) {
+  if (scorer.name() == "accuracy" || scorer.name() == kAccuracyByPosition ||
+      scorer.name() == "loss") {
+    return false;
+  }
+  for (const ScorerParamRule& rule : ScorerParamRules(scorer.name())) {
+    if (rule.type == Type::kHeadSets && IsList(scorer.params().fields().at(rule.name)))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace hopscope::spec

@@ -21,6 +21,9 @@ struct ScorerParamRule {
     kNumber,           // a finite number from `min` to `max`
     kInteger,          // a whole number from `min` to `max`
     kPositiveNumbers,  // 1 to `max_count` different finite numbers above 0: one result for each
+    // "each", the default: every head by itself; or 1 to `max_count` different sets of heads
+    // (head_set.h): one result for each
+    kHeadSets,
   };
   // What a list of choices does.
   enum class List {
@@ -38,6 +41,10 @@ struct ScorerParamRule {
   double default_number = 0;
   int max_count = 0;
   std::vector<double> default_numbers;
+  // The parameter changes nothing where another one, `idle_param`, has the value `idle_value`:
+  // results then do not name it.
+  std::string idle_param;
+  std::string idle_value;
 
   google::protobuf::Value DefaultValue() const;
   // What is allowed, for people.
@@ -57,8 +64,13 @@ bool ScorersOverlap(const v1::ScorerSpec& a, const v1::ScorerSpec& b);
 // The parameters under which each of a normalized scorer's results is reported: where a parameter
 // lists several values, one set for each, with the value itself in place of the list, in the order
 // of the list. {"taus": [1e-4, 1], "mode": "tokens"} gives {"taus": 1e-4, "mode": "tokens"} and
-// {"taus": 1, "mode": "tokens"}. A list that selects metrics is left out.
+// {"taus": 1, "mode": "tokens"}. A list that selects metrics is left out, and so is a parameter
+// that changes nothing.
 std::vector<google::protobuf::Struct> ResultParams(const v1::ScorerSpec& scorer);
+
+// Whether the results of a normalized scorer have a value for each layer and head; otherwise they
+// have one value, and no such axes.
+bool ScoresEachHead(const v1::ScorerSpec& scorer);
 
 }  // namespace hopscope::spec
 

@@ -15,15 +15,6 @@ namespace {
 
 using common::InvalidField;
 
-// The largest integer token of task "number": no slot of its window can be further back.
-constexpr int32_t kNumberMaxWindow = 16;
-// Keeps a block of balanced items, target * 64 of them, in the tens of thousands.
-constexpr int32_t kLetterMaxWindow = 512;
-
-int32_t MaxWindow(const v1::TaskCapability& task) {
-  return task.name() == "number" ? kNumberMaxWindow : kLetterMaxWindow;
-}
-
 std::string WindowText(const v1::Window& window) {
   return absl::StrCat("target ", window.target(), " + pre_target ", window.pre_target());
 }
@@ -32,21 +23,27 @@ std::string WindowText(const v1::Window& window) {
 
 absl::Status CheckWindow(const v1::TaskCapability& task, const v1::Window& window,
                          absl::string_view field) {
-  const int32_t largest = MaxWindow(task);
-  if (window.target() < 1 || window.target() > largest) {
-    return InvalidField(kOutOfRange, absl::StrCat(field, ".target"), absl::StrCat(window.target()),
-                        absl::StrCat("task ", task.name(), " needs 1 to ", largest));
-  }
-  if (window.pre_target() < 0 || window.pre_target() > largest) {
-    return InvalidField(kOutOfRange, absl::StrCat(field, ".pre_target"),
-                        absl::StrCat(window.pre_target()),
-                        absl::StrCat("task ", task.name(), " needs 0 to ", largest));
-  }
-  if (window.target() + window.pre_target() > largest) {
+  if (!task.has_default_window()) {
     return InvalidField(
         kUnsupported, field, WindowText(window),
-        absl::StrCat("task ", task.name(), " needs target + pre_target of at most ", largest,
-                     task.name() == "number" ? ", its largest integer" : ""));
+        absl::StrCat("nothing: the sequences of task ", task.name(), " have no window"));
+  }
+  const auto check = [&](absl::string_view name, int32_t size, int32_t smallest, int32_t largest) {
+    if (size >= smallest && size <= largest) return absl::OkStatus();
+    return InvalidField(
+        kOutOfRange, absl::StrCat(field, ".", name), absl::StrCat(size),
+        absl::StrCat("task ", task.name(), " needs ",
+                     smallest == largest ? absl::StrCat(smallest)
+                                         : absl::StrCat(smallest, " to ", largest)));
+  };
+  HOPSCOPE_RETURN_IF_ERROR(
+      check("target", window.target(), task.min_window().target(), task.max_window().target()));
+  HOPSCOPE_RETURN_IF_ERROR(check("pre_target", window.pre_target(), task.min_window().pre_target(),
+                                 task.max_window().pre_target()));
+  if (window.target() + window.pre_target() > task.max_window_slots()) {
+    return InvalidField(kUnsupported, field, WindowText(window),
+                        absl::StrCat("task ", task.name(), " needs target + pre_target of at most ",
+                                     task.max_window_slots()));
   }
   return absl::OkStatus();
 }

@@ -11,8 +11,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/spec/catalog.h"
 #include "common/spec/reasons.h"
+#include "common/spec/scorer_lengths.h"
 #include "common/spec/scorer_params.h"
 #include "common/spec/sequences.h"
 #include "common/spec/text.h"
@@ -127,6 +130,25 @@ absl::Status NormalizeScorers(absl::string_view field,
   return absl::OkStatus();
 }
 
+// That at each of the task's lengths its scorers can be afforded and differ. `field` is the path of
+// its scorers.
+absl::Status CheckScorerLengths(absl::string_view field, const v1::TaskSpec& task) {
+  for (const int32_t added : task.added_tokens()) {
+    const int64_t tokens = SequenceLength(task, added);
+    const v1::TaskSpec decided = TaskAtLength(task, added);
+    for (int i = 0; i < decided.scorers_size(); ++i) {
+      HOPSCOPE_RETURN_IF_ERROR(CheckScorerLength(At(field, i), decided.scorers(i), tokens));
+      for (int other = 0; other < i; ++other) {
+        if (!ScorersOverlap(decided.scorers(i), decided.scorers(other))) continue;
+        return InvalidField(kDuplicate, At(field, i), Quoted(decided.scorers(i).name()),
+                            absl::StrCat(At(field, other), " asks for the same result where ",
+                                         "sequences have ", tokens, " tokens"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLabels(const google::protobuf::Map<std::string, std::string>& labels) {
   if (labels.size() > kMaxLabels) {
     return InvalidField(kLimitExceeded, "spec.labels", absl::StrCat(labels.size(), " labels"),
@@ -180,6 +202,46 @@ absl::Status NormalizeJob(v1::EvalJobSpec* spec) {
   return absl::OkStatus();
 }
 
+// Sequences of the user's own: they are what they are, so that nothing else may be asked for.
+absl::Status NormalizeTokensTask(const std::string& field, const v1::Limits& limits,
+                                 v1::TaskSpec* task) {
+  const auto path = [&field](absl::string_view name) { return absl::StrCat(field, ".", name); };
+  const auto fixed = [&](absl::string_view name, google::protobuf::RepeatedField<int32_t>* values,
+                         int32_t value) {
+    if (values->empty()) values->Add(value);
+    if (values->size() == 1 && values->Get(0) == value) return absl::OkStatus();
+    return InvalidField(kUnsupported, path(name), absl::StrJoin(*values, ", "),
+                        absl::StrCat("task ", kTokensTask, " has ", value, " alone"));
+  };
+  HOPSCOPE_RETURN_IF_ERROR(fixed("hops", task->mutable_hops(), 1));
+  HOPSCOPE_RETURN_IF_ERROR(fixed("added_tokens", task->mutable_added_tokens(), 0));
+  if (task->has_window()) {
+    HOPSCOPE_RETURN_IF_ERROR(CheckWindow(*FindTask(kTokensTask), task->window(), path("window")));
+  }
+  if (!task->padding().empty()) {
+    return InvalidField(kUnsupported, path("padding"), Quoted(task->padding()),
+                        absl::StrCat("nothing: task ", kTokensTask, " adds no tokens"));
+  }
+  if (task->samples() < 0 || task->samples() > limits.max_samples_per_cell()) {
+    return InvalidField(kOutOfRange, path("samples"), absl::StrCat(task->samples()),
+                        absl::StrCat("0 (all sequences) to ", limits.max_samples_per_cell()));
+  }
+  constexpr absl::string_view kDigestForm = "sha256: and 64 hexadecimal digits, from UploadTokens";
+  if (task->tokens_digest().empty()) {
+    return InvalidField(kFieldMissing, path("tokens_digest"), "nothing",
+                        absl::StrCat(kDigestForm, "; in a spec file, tokens_file: PATH"));
+  }
+  absl::string_view digits = task->tokens_digest();
+  if (!absl::ConsumePrefix(&digits, "sha256:") || digits.size() != 64 ||
+      !std::all_of(digits.begin(), digits.end(),
+                   [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); })) {
+    return InvalidField(kInvalidText, path("tokens_digest"), Quoted(task->tokens_digest()),
+                        kDigestForm);
+  }
+  HOPSCOPE_RETURN_IF_ERROR(CheckCheckpoints(task->checkpoints(), path("checkpoints")));
+  return NormalizeScorers(path("scorers"), task->mutable_scorers());
+}
+
 // One task, without what the job's own lists give it.
 absl::Status NormalizeTask(const std::string& field, const v1::Limits& limits, v1::TaskSpec* task) {
   const auto path = [&field](absl::string_view name) { return absl::StrCat(field, ".", name); };
@@ -190,6 +252,7 @@ absl::Status NormalizeTask(const std::string& field, const v1::Limits& limits, v
     return InvalidField(kNameUnknown, path("task"), Quoted(task->task()),
                         OneOf(task->task(), names));
   }
+  if (task->task() == kTokensTask) return NormalizeTokensTask(field, limits, task);
   if (!task->has_window()) *task->mutable_window() = known->default_window();
   HOPSCOPE_RETURN_IF_ERROR(CheckWindow(*known, task->window(), path("window")));
   if (task->padding().empty()) task->set_padding(known->paddings(0));
@@ -231,7 +294,8 @@ absl::Status CheckCellCount(const v1::EvalJobSpec& spec, const v1::Limits& limit
     const int64_t checkpoints =
         task.checkpoints().empty() ? spec.checkpoints_size() : task.checkpoints_size();
     const int64_t points = Multiply(task.hops_size(), task.added_tokens_size());
-    cells = Add(cells, Multiply(Multiply(points, checkpoints), spec.seeds_size()));
+    const int64_t seeds = task.task() == kTokensTask ? 1 : spec.seeds_size();
+    cells = Add(cells, Multiply(Multiply(points, checkpoints), seeds));
   }
   const std::string counted =
       cells == INT64_MAX ? "too many cells to count" : absl::StrCat("at least ", cells, " cells");
@@ -252,7 +316,7 @@ absl::Status CheckCellCount(const v1::EvalJobSpec& spec, const v1::Limits& limit
 // Two tasks may share a name, but no cell.
 absl::Status CheckCellsDiffer(const v1::EvalJobSpec& spec) {
   using Cell = std::tuple<absl::string_view, int32_t, int32_t, absl::string_view, int32_t, int32_t,
-                          absl::string_view>;
+                          absl::string_view, absl::string_view>;
   std::map<Cell, int> seen;
   for (int i = 0; i < spec.tasks_size(); ++i) {
     const v1::TaskSpec& task = spec.tasks(i);
@@ -265,7 +329,8 @@ absl::Status CheckCellsDiffer(const v1::EvalJobSpec& spec) {
                              checkpoint,
                              task.window().target(),
                              task.window().pre_target(),
-                             task.padding()};
+                             task.padding(),
+                             task.tokens_digest()};
           const auto [at, inserted] = seen.emplace(cell, i);
           if (inserted) continue;
           return InvalidField(
@@ -304,9 +369,22 @@ absl::StatusOr<v1::EvalJobSpec> Normalize(const v1::EvalJobSpec& spec,
     }
   }
   HOPSCOPE_RETURN_IF_ERROR(CheckCellCount(normal, limits));
-  for (v1::TaskSpec& task : *normal.mutable_tasks()) {
+  for (int i = 0; i < normal.tasks_size(); ++i) {
+    v1::TaskSpec& task = *normal.mutable_tasks(i);
     if (task.checkpoints().empty()) *task.mutable_checkpoints() = normal.checkpoints();
-    if (task.scorers().empty()) *task.mutable_scorers() = normal.scorers();
+    const bool own_scorers = !task.scorers().empty();
+    if (!own_scorers) *task.mutable_scorers() = normal.scorers();
+    HOPSCOPE_RETURN_IF_ERROR(CheckScorerLengths(
+        own_scorers ? absl::StrCat(At("spec.tasks", i), ".scorers") : "spec.scorers", task));
+  }
+  for (int i = 0; i < normal.tasks_size(); ++i) {
+    if (normal.tasks(i).task() != kTokensTask) continue;
+    for (const v1::ScorerSpec& scorer : normal.tasks(i).scorers()) {
+      if (scorer.name() != kAccuracyByPosition) continue;
+      return InvalidField(kUnsupported, absl::StrCat(At("spec.tasks", i), ".scorers"),
+                          Quoted(scorer.name()),
+                          absl::StrCat("the sequences of task ", kTokensTask, " have no window"));
+    }
   }
   HOPSCOPE_RETURN_IF_ERROR(CheckCellsDiffer(normal));
   // Leaves room in a message for the rest of the job.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/spec/catalog.h"
+#include "common/spec/text.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -119,7 +120,25 @@ TEST(NormalizeTest, FillsInEveryDefault) {
           }
           fields {
             key: "mode"
-            value { string_value: "tokens" }
+            value { string_value: "auto" }
+          }
+          fields {
+            key: "blocks"
+            value { number_value: 16 }
+          }
+          fields {
+            key: "eps"
+            value { number_value: 0 }
+          }
+          fields {
+            key: "metrics"
+            value {
+              list_value {
+                values { string_value: "positional" }
+                values { string_value: "symbolic" }
+                values { string_value: "self_mass" }
+              }
+            }
           }
         }
       }
@@ -220,9 +239,10 @@ TEST(NormalizeTest, RefusesWrongTasks) {
        "spec.tasks", "LIMIT_EXCEEDED", "1002", "1 to 1000"},
       {"unknown task", [](auto* spec) { spec->mutable_tasks(1)->set_task("leter"); },
        "spec.tasks[1].task", "NAME_UNKNOWN", "\"leter\"",
-       "one of number, letter; did you mean letter?"},
+       "one of number, letter, index, retrieval, partial_induction, tokens; did you mean letter?"},
       {"no task name", [](auto* spec) { spec->mutable_tasks(0)->clear_task(); },
-       "spec.tasks[0].task", "NAME_UNKNOWN", "\"\"", "one of number, letter"},
+       "spec.tasks[0].task", "NAME_UNKNOWN", "\"\"",
+       "one of number, letter, index, retrieval, partial_induction, tokens"},
       {"no hops", [](auto* spec) { spec->mutable_tasks(0)->clear_hops(); }, "spec.tasks[0].hops",
        "FIELD_MISSING", "empty", "at least one"},
       {"hop 0", [](auto* spec) { spec->mutable_tasks(0)->set_hops(2, 0); }, "spec.tasks[0].hops[2]",
@@ -250,20 +270,20 @@ TEST(NormalizeTest, RefusesWrongTasks) {
       {"padding of another task", [](auto* spec) { spec->mutable_tasks(0)->set_padding("pairs"); },
        "spec.tasks[0].padding", "NAME_UNKNOWN", "\"pairs\"", "random, window, constant"},
       {"empty window", [](auto* spec) { spec->mutable_tasks(0)->mutable_window(); },
-       "spec.tasks[0].window.target", "VALUE_OUT_OF_RANGE", "0", "1 to 16"},
+       "spec.tasks[0].window.target", "VALUE_OUT_OF_RANGE", "0", "1 to 512"},
       {"window with a negative size",
        [](auto* spec) {
          spec->mutable_tasks(0)->mutable_window()->set_target(8);
          spec->mutable_tasks(0)->mutable_window()->set_pre_target(-8);
        },
-       "spec.tasks[0].window.pre_target", "VALUE_OUT_OF_RANGE", "-8", "0 to 16"},
-      {"window beyond the largest integer",
+       "spec.tasks[0].window.pre_target", "VALUE_OUT_OF_RANGE", "-8", "0 to 512"},
+      {"window beyond the number task's",
        [](auto* spec) {
-         spec->mutable_tasks(0)->mutable_window()->set_target(9);
+         spec->mutable_tasks(0)->mutable_window()->set_target(505);
          spec->mutable_tasks(0)->mutable_window()->set_pre_target(8);
        },
-       "spec.tasks[0].window", "COMBINATION_UNSUPPORTED", "target 9 + pre_target 8",
-       "at most 16, its largest integer"},
+       "spec.tasks[0].window", "COMBINATION_UNSUPPORTED", "target 505 + pre_target 8",
+       "at most 512"},
       {"window beyond the letter task's",
        [](auto* spec) {
          spec->mutable_tasks(1)->mutable_window()->set_target(500);
@@ -337,6 +357,12 @@ TEST(NormalizeTest, TheSameCellThroughTheJobsCheckpointsIsADuplicateToo) {
   EXPECT_EQ(common::ErrorReason(status), "VALUE_DUPLICATE") << status;
 }
 
+std::vector<std::string> ScorerNames() {
+  std::vector<std::string> names;
+  for (const v1::ScorerCapability& scorer : Scorers()) names.push_back(scorer.name());
+  return names;
+}
+
 TEST(NormalizeTest, RefusesWrongScorers) {
   using google::protobuf::NULL_VALUE;
   const double nan = std::nan("");
@@ -348,12 +374,10 @@ TEST(NormalizeTest, RefusesWrongScorers) {
   for (int i = 1; i <= 17; ++i) seventeen.push_back(i);
   const WrongSpec wrongs[] = {
       {"unknown scorer", [](auto* spec) { spec->mutable_scorers(0)->set_name("acuracy"); },
-       "spec.scorers[0].name", "NAME_UNKNOWN", "\"acuracy\"",
-       "one of accuracy, positional_symbolic; did you mean accuracy?"},
+       "spec.scorers[0].name", "NAME_UNKNOWN", "\"acuracy\"", OneOf("acuracy", ScorerNames())},
       {"unknown scorer of a task",
-       [](auto* spec) { spec->mutable_tasks(1)->add_scorers()->set_name("entropy"); },
-       "spec.tasks[1].scorers[0].name", "NAME_UNKNOWN", "\"entropy\"",
-       "one of accuracy, positional_symbolic"},
+       [](auto* spec) { spec->mutable_tasks(1)->add_scorers()->set_name("magic"); },
+       "spec.tasks[1].scorers[0].name", "NAME_UNKNOWN", "\"magic\"", OneOf("magic", ScorerNames())},
       {"duplicate scorer", [](auto* spec) { spec->add_scorers()->set_name("accuracy"); },
        "spec.scorers[2]", "VALUE_DUPLICATE", "\"accuracy\"", "spec.scorers[0]"},
       {"duplicate scorer by its defaults",
@@ -365,6 +389,32 @@ TEST(NormalizeTest, RefusesWrongScorers) {
          SetTaus(spec, {0.5, 1e-4});
        },
        "spec.scorers[2]", "VALUE_DUPLICATE", "\"positional_symbolic\"", "spec.scorers[1]"},
+      {"one result by two modes",
+       [](auto* spec) {
+         *spec->add_scorers() = spec->scorers(1);
+         (*spec->mutable_scorers(2)->mutable_params()->mutable_fields())["mode"].set_string_value(
+             "tokens");
+       },
+       "spec.scorers[2]", "VALUE_DUPLICATE", "\"positional_symbolic\"", "spec.scorers[1]"},
+      {"every query of long sequences",
+       [](auto* spec) {
+         Param(spec, "queries")->set_string_value("all");
+         spec->mutable_tasks(1)->set_added_tokens(1, 600);
+       },
+       "spec.scorers[1].params.queries", "LIMIT_EXCEEDED", "\"all\"",
+       "n^3 / 6 = 1.1e+08 pairs of keys"},
+      {"every query of long sequences, by a task's own scorer",
+       [](auto* spec) {
+         *spec->mutable_tasks(1)->add_scorers() = spec->scorers(1);
+         (*spec->mutable_tasks(1)
+               ->mutable_scorers(0)
+               ->mutable_params()
+               ->mutable_fields())["queries"]
+             .set_string_value("all");
+         spec->mutable_tasks(1)->set_added_tokens(1, 600);
+       },
+       "spec.tasks[1].scorers[0].params.queries", "LIMIT_EXCEEDED", "\"all\"",
+       "n^3 / 6 = 3.9e+07 pairs of keys"},
       {"too many scorers",
        [](auto* spec) {
          for (int i = 0; i < 15; ++i) spec->add_scorers()->set_name("accuracy");
@@ -372,7 +422,7 @@ TEST(NormalizeTest, RefusesWrongScorers) {
        "spec.scorers", "LIMIT_EXCEEDED", "17", "at most 16"},
       {"unknown parameter", [](auto* spec) { Param(spec, "tau")->set_number_value(1); },
        "spec.scorers[1].params.tau", "NAME_UNKNOWN", "\"tau\"",
-       "one of taus, queries, mode; did you mean taus?"},
+       "one of taus, queries, mode, blocks, eps, metrics; did you mean taus?"},
       {"parameter of a scorer that takes none",
        [](auto* spec) {
          (*spec->mutable_scorers(0)->mutable_params()->mutable_fields())["k"].set_number_value(1);
@@ -416,8 +466,18 @@ TEST(NormalizeTest, RefusesWrongScorers) {
       {"queries of the wrong type",
        [](auto* spec) { Param(spec, "queries")->set_bool_value(true); },
        "spec.scorers[1].params.queries", "TYPE_MISMATCH", "true", "a text, one of last"},
-      {"unknown mode", [](auto* spec) { Param(spec, "mode")->set_string_value("blocks"); },
-       "spec.scorers[1].params.mode", "NAME_UNKNOWN", "\"blocks\"", "one of tokens"},
+      {"unknown mode", [](auto* spec) { Param(spec, "mode")->set_string_value("block"); },
+       "spec.scorers[1].params.mode", "NAME_UNKNOWN", "\"block\"",
+       "one of auto, tokens, blocks; did you mean blocks?"},
+      {"one block", [](auto* spec) { Param(spec, "blocks")->set_number_value(1); },
+       "spec.scorers[1].params.blocks", "VALUE_OUT_OF_RANGE", "1", "a whole number from 2 to 256"},
+      {"negative eps", [](auto* spec) { Param(spec, "eps")->set_number_value(-1e-8); },
+       "spec.scorers[1].params.eps", "VALUE_OUT_OF_RANGE", "-1e-08", "a number from 0 to 1"},
+      {"unknown metric",
+       [](auto* spec) {
+         Param(spec, "metrics")->mutable_list_value()->add_values()->set_string_value("entropy");
+       },
+       "spec.scorers[1].params.metrics[0]", "NAME_UNKNOWN", "\"entropy\"", "one of positional"},
       {"mode of the wrong type", [](auto* spec) { Param(spec, "mode")->mutable_struct_value(); },
        "spec.scorers[1].params.mode", "TYPE_MISMATCH", "a map of 0", "a text"},
   };
@@ -573,6 +633,61 @@ TEST(NormalizeTest, LimitsOfTheServerAreAppliedInPlaceOfTheDefaults) {
   ExpectRefused({"samples", [](auto* spec) { spec->mutable_tasks(1)->set_samples(1201); },
                  "spec.tasks[1].samples", "VALUE_OUT_OF_RANGE", "1201", "1 to 1200"},
                 limits);
+}
+
+// A task of uploaded sequences.
+v1::EvalJobSpec TokensSpec() {
+  v1::EvalJobSpec spec;
+  v1::TaskSpec* task = spec.add_tasks();
+  task->set_task("tokens");
+  task->set_tokens_digest("sha256:" + std::string(64, 'a'));
+  task->add_checkpoints("letter/step-06750");
+  return spec;
+}
+
+TEST(NormalizeTest, SequencesOfTheUsersOwnHaveOneHopAndNothingAdded) {
+  const auto normal = Normalize(TokensSpec(), {});
+  ASSERT_TRUE(normal.ok()) << normal.status();
+  EXPECT_THAT(normal->tasks(0).hops(), ::testing::ElementsAre(1));
+  EXPECT_THAT(normal->tasks(0).added_tokens(), ::testing::ElementsAre(0));
+  EXPECT_EQ(normal->tasks(0).samples(), 0);
+  EXPECT_FALSE(normal->tasks(0).has_window());
+  EXPECT_EQ(normal->tasks(0).padding(), "");
+  EXPECT_EQ(Normalize(*normal, {})->SerializeAsString(), normal->SerializeAsString());
+  v1::EvalJobSpec two = TokensSpec();
+  *two.add_tasks() = two.tasks(0);
+  EXPECT_EQ(common::ErrorReason(Normalize(two, {}).status()), "VALUE_DUPLICATE");
+  two.mutable_tasks(1)->set_tokens_digest("sha256:" + std::string(64, 'b'));
+  EXPECT_TRUE(Normalize(two, {}).ok());
+}
+
+TEST(NormalizeTest, RefusesWhatSequencesOfTheUsersOwnCannotHave) {
+  struct Case {
+    const char* field;
+    void (*spoil)(v1::EvalJobSpec*);
+  };
+  const Case cases[] = {
+      {"spec.tasks[0].hops", [](auto* spec) { spec->mutable_tasks(0)->add_hops(2); }},
+      {"spec.tasks[0].added_tokens",
+       [](auto* spec) { spec->mutable_tasks(0)->add_added_tokens(5); }},
+      {"spec.tasks[0].window",
+       [](auto* spec) { spec->mutable_tasks(0)->mutable_window()->set_target(8); }},
+      {"spec.tasks[0].padding", [](auto* spec) { spec->mutable_tasks(0)->set_padding("random"); }},
+      {"spec.tasks[0].samples", [](auto* spec) { spec->mutable_tasks(0)->set_samples(-1); }},
+      {"spec.tasks[0].tokens_digest",
+       [](auto* spec) { spec->mutable_tasks(0)->clear_tokens_digest(); }},
+      {"spec.tasks[0].tokens_digest",
+       [](auto* spec) { spec->mutable_tasks(0)->set_tokens_digest("sha256:AB"); }},
+      {"spec.tasks[0].scorers",
+       [](auto* spec) { spec->add_scorers()->set_name("accuracy_by_position"); }},
+  };
+  for (const Case& one : cases) {
+    v1::EvalJobSpec spec = TokensSpec();
+    one.spoil(&spec);
+    const absl::Status status = Normalize(spec, {}).status();
+    ASSERT_TRUE(common::GetErrorInfo(status).has_value()) << one.field;
+    EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"), one.field) << status;
+  }
 }
 
 }  // namespace

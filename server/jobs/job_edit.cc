@@ -223,6 +223,7 @@ absl::Status JobEdit::MergeResult(store::CellRow& cell, int64_t unit,
   cell.scored_items = merge.items();
   cell.failed_items = merge.items_failed();
   cell.correct_items = merge.correct();
+  cell.unlabelled_items = merge.items_unlabelled();
   return transaction_.PutMerge(cell.job, cell.index, merge);
 }
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/spec/scorer_lengths.h"
 #include "common/status.h"
 #include "server/jobs/capability.h"
 #include "server/jobs/names.h"
 #include "server/jobs/required.h"
+#include "server/jobs/unit_range.h"
 
 namespace hopscope::jobs {
 namespace {
@@ -23,18 +25,20 @@ v1::WorkUnit DescribeUnit(const std::string& job, const store::JobPlanRow& plan,
   work.set_job(job);
   work.mutable_ref()->set_cell_index(cell.index);
   work.mutable_ref()->set_unit_index(unit);
-  work.set_first_item(unit * cell.items_per_unit);
-  work.set_item_count(std::min(cell.items_per_unit, cell.items - work.first_item()));
+  const ItemRange range = RangeOf(plan, cell, unit);
+  work.set_first_item(range.first);
+  work.set_item_count(range.count);
   v1::SequenceSpec* sequences = work.mutable_sequences();
   sequences->set_task(task.task());
   sequences->set_hops(cell.hops);
   sequences->set_added_tokens(cell.added_tokens);
-  *sequences->mutable_window() = task.window();
+  if (task.has_window()) *sequences->mutable_window() = task.window();
   sequences->set_padding(task.padding());
   sequences->set_seed(cell.seed);
   sequences->set_split(v1::SPLIT_EVALUATION);
+  sequences->set_tokens_digest(task.tokens_digest());
   *work.mutable_checkpoint() = plan.checkpoints[cell.checkpoint].ref;
-  *work.mutable_scorers() = task.scorers();
+  *work.mutable_scorers() = spec::TaskAtLength(task, cell.added_tokens).scorers();
   work.set_dtype(plan.spec.dtype());
   work.set_flops(cell.flops_per_item * static_cast<double>(work.item_count()));
   work.set_traceparent(plan.traceparent);

@@ -96,11 +96,17 @@ absl::StatusOr<store::JobRow> InsertJob(store::Transaction& transaction, Effects
 
 JobService::JobService(Options options, store::Store* store, const checkpoint::ModelRoot* models,
                        Signals* signals, const common::Clock* clock)
-    : options_{.limits = spec::CompleteLimits(options.limits), .observer = options.observer},
+    : options_{.limits = spec::CompleteLimits(options.limits),
+               .tokens_retention = options.tokens_retention,
+               .observer = options.observer},
       store_(store),
       models_(models),
       signals_(signals),
-      clock_(clock) {}
+      clock_(clock),
+      tokens_({.max_bytes_per_upload = options_.limits.max_tokens_bytes_per_upload(),
+               .max_bytes_per_tenant = options_.limits.max_tokens_bytes_per_tenant(),
+               .retention = options_.tokens_retention},
+              store, clock) {}
 
 JobService::~JobService() = default;
 
@@ -144,8 +150,15 @@ absl::StatusOr<v1::CreateEvalJobResponse> JobService::CreateEvalJob(
     if (created.has_value()) return *std::move(created);
   }
 
-  HOPSCOPE_ASSIGN_OR_RETURN(
-      Plan plan, MakePlan(spec, *models_, options_.limits, /*digests=*/!request.validate_only()));
+  const auto find_tokens =
+      [&](const std::string& digest,
+          absl::string_view field) -> absl::StatusOr<std::shared_ptr<const TokensIndex>> {
+    HOPSCOPE_ASSIGN_OR_RETURN(UploadedTokens::Found found,
+                              tokens_.Find(context.tenant, digest, field));
+    return std::move(found.index);
+  };
+  HOPSCOPE_ASSIGN_OR_RETURN(Plan plan, MakePlan(spec, *models_, options_.limits,
+                                                /*digests=*/!request.validate_only(), find_tokens));
   plan.job.request_id = request.request_id();
   plan.job.traceparent = context.traceparent;
   v1::CreateEvalJobResponse response;
@@ -165,6 +178,12 @@ absl::StatusOr<v1::CreateEvalJobResponse> JobService::CreateEvalJob(
         if (created.has_value()) return absl::OkStatus();
         HOPSCOPE_ASSIGN_OR_RETURN(const store::JobRow job,
                                   InsertJob(transaction, effects, plan, StoreNow(*clock_)));
+        for (int i = 0; i < spec.tasks_size(); ++i) {
+          if (spec.tasks(i).tokens_digest().empty()) continue;
+          HOPSCOPE_RETURN_IF_ERROR(tokens_.Link(transaction, job.key, spec.tenant(),
+                                                spec.tasks(i).tokens_digest(),
+                                                absl::StrCat("spec.tasks[", i, "].tokens_digest")));
+        }
         HOPSCOPE_ASSIGN_OR_RETURN(*response.mutable_job(),
                                   JobViewer(transaction, plans_).Show(job));
         *response.mutable_estimate() = plan.job.estimate;

@@ -20,6 +20,7 @@
 #include "server/jobs/plan_cache.h"
 #include "server/jobs/progress_meter.h"
 #include "server/jobs/signals.h"
+#include "server/jobs/uploaded_tokens.h"
 #include "server/store/store.h"
 
 namespace hopscope::jobs {
@@ -35,6 +36,8 @@ class JobService {
   struct Options {
     // Limits on specs; 0 in a field means the default of common/spec.
     v1::Limits limits;
+    // Sequences that nobody needs are deleted so long after their last use.
+    absl::Duration tokens_retention = absl::Hours(24);
     // May be null; must outlive the service.
     JobObserver* observer = nullptr;
   };
@@ -55,6 +58,9 @@ class JobService {
       const v1::GetCapabilitiesRequest& request);
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(
       const v1::ListCheckpointsRequest& request);
+
+  // Sequences of the users' own, for task "tokens".
+  UploadedTokens& tokens() { return tokens_; }
 
   // Durable events of a job with sequence > after_sequence, in order: at most max_events of them
   // and about max_bytes. `finished` is true where the last event returned is JobFinished.
@@ -77,6 +83,7 @@ class JobService {
   const checkpoint::ModelRoot* const models_;
   Signals* const signals_;
   const common::Clock* const clock_;
+  UploadedTokens tokens_;
   PlanCache plans_;
   ProgressMeter progress_;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/scorer_params.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -400,13 +401,14 @@ TEST_F(JobServiceTest, AResultPageStaysBelowAMebibyte) {
   v1::UnitResult result;
   result.set_kind("cpu/test/float32");
   result.set_items(2);
+  const auto params = spec::ResultParams(lease.unit().scorers(1));
+  ASSERT_EQ(params.size(), 16u);
   for (int tau = 1; tau <= 16; ++tau) {
     for (const char* metric : {"positional", "symbolic", "self_mass"}) {
       v1::ScoreMoments* score = result.add_scores();
       score->set_scorer("positional_symbolic");
       score->set_metric(metric);
-      *score->mutable_params() = lease.unit().scorers(1).params();
-      (*score->mutable_params()->mutable_fields())["taus"].set_number_value(tau);
+      *score->mutable_params() = params[tau - 1];
       score->set_layers(32);
       score->set_heads(64);
       for (int i = 0; i < 32 * 64; ++i) {

@@ -21,7 +21,8 @@ constexpr double kNormalQuantile = 1.959963984540054;
 bool SameMetric(const v1::ScoreMoments& a, const v1::ScoreMoments& b) {
   return a.scorer() == b.scorer() && a.metric() == b.metric() && a.steps() == b.steps() &&
          a.layers() == b.layers() && a.heads() == b.heads() && a.planes() == b.planes() &&
-         a.mean_size() == b.mean_size() &&
+         a.mean_size() == b.mean_size() && a.min_size() == b.min_size() &&
+         std::equal(a.flags().begin(), a.flags().end(), b.flags().begin(), b.flags().end()) &&
          google::protobuf::util::MessageDifferencer::Equals(a.params(), b.params());
 }
 
@@ -35,11 +36,20 @@ void MergeScore(const v1::ScoreMoments& next, v1::ScoreMoments& merge) {
     const int64_t count_a = merge.count(i);
     const int64_t count_b = next.count(i);
     if (count_b == 0) continue;
+    const bool has_extremes = i < merge.min_size();
     if (count_a == 0) {
       merge.set_count(i, count_b);
       merge.set_mean(i, next.mean(i));
       merge.set_m2(i, next.m2(i));
+      if (has_extremes) {
+        merge.set_min(i, next.min(i));
+        merge.set_max(i, next.max(i));
+      }
       continue;
+    }
+    if (has_extremes) {
+      merge.set_min(i, std::min(merge.min(i), next.min(i)));
+      merge.set_max(i, std::max(merge.max(i), next.max(i)));
     }
     const auto a = static_cast<double>(count_a);
     const auto b = static_cast<double>(count_b);
@@ -85,6 +95,7 @@ absl::Status MergeUnit(const v1::UnitResult& next, v1::UnitResult& merge) {
   merge.set_items(merge.items() + next.items());
   merge.set_items_failed(merge.items_failed() + next.items_failed());
   merge.set_correct(merge.correct() + next.correct());
+  merge.set_items_unlabelled(merge.items_unlabelled() + next.items_unlabelled());
   for (const v1::ItemFailure& failure : next.item_failures()) {
     if (merge.item_failures_size() >= kKeptItemFailures) break;
     *merge.add_item_failures() = failure;
@@ -93,23 +104,25 @@ absl::Status MergeUnit(const v1::UnitResult& next, v1::UnitResult& merge) {
 }
 
 void SummariseAnswers(int64_t items, int64_t items_failed, int64_t correct,
-                      v1::CellResult& result) {
+                      int64_t items_unlabelled, v1::CellResult& result) {
   result.set_items(items);
   result.set_items_failed(items_failed);
   result.set_correct(correct);
-  if (items == 0) return;
-  const auto n = static_cast<double>(items);
+  result.set_items_unlabelled(items_unlabelled);
+  const int64_t labelled = items - items_unlabelled;
+  if (labelled == 0) return;
+  const auto n = static_cast<double>(labelled);
   const double p = static_cast<double>(correct) / n;
   result.set_accuracy(p);
   // s^2 = n / (n - 1) * p * (1 - p), and the standard error is s / sqrt(n).
-  if (items >= 2) result.set_standard_error(std::sqrt(p * (1 - p) / (n - 1)));
+  if (labelled >= 2) result.set_standard_error(std::sqrt(p * (1 - p) / (n - 1)));
   const double z2 = kNormalQuantile * kNormalQuantile;
   const double centre = (p + z2 / (2 * n)) / (1 + z2 / n);
   const double half =
       kNormalQuantile / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
   // Exactly 0 and 1 at the ends, where the formula leaves rounding behind.
   result.set_ci_low(correct == 0 ? 0 : std::max(0.0, centre - half));
-  result.set_ci_high(correct == items ? 1 : std::min(1.0, centre + half));
+  result.set_ci_high(correct == labelled ? 1 : std::min(1.0, centre + half));
 }
 
 std::vector<v1::HeadScores> SummariseHeads(const v1::UnitResult& merge, const v1::Cell& cell) {
@@ -126,12 +139,16 @@ std::vector<v1::HeadScores> SummariseHeads(const v1::UnitResult& merge, const v1
     out.set_layers(score.layers());
     out.set_heads(score.heads());
     out.set_planes(score.planes());
+    *out.mutable_flags() = score.flags();
     for (int i = 0; i < score.mean_size(); ++i) {
       const int64_t count = score.count(i);
       const auto n = static_cast<double>(count);
       out.add_items(count);
       out.add_mean(count == 0 ? kNaN : score.mean(i));
       out.add_standard_error(count < 2 ? kNaN : std::sqrt(score.m2(i) / (n - 1) / n));
+      if (score.min_size() == 0) continue;
+      out.add_min(count == 0 ? kNaN : score.min(i));
+      out.add_max(count == 0 ? kNaN : score.max(i));
     }
   }
   return heads;

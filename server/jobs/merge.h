@@ -5,7 +5,8 @@
 // means and sums of squared deviations combine as in Chan, Golub and LeVeque, "Updating Formulae
 // and a Pairwise Algorithm for Computing Sample Variances" (1979), eq. 2.1:
 //   n = n_a + n_b, delta = mean_b - mean_a,
-//   mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n.
+//   mean = mean_a + delta * n_b / n, M2 = M2_a + M2_b + delta^2 * n_a * n_b / n;
+// smallest and largest values, where a metric has them, are those of both sides.
 //
 // Pure functions; thread-safe.
 #ifndef HOPSCOPE_SERVER_JOBS_MERGE_H_
@@ -28,10 +29,11 @@ absl::Status MergeUnit(const v1::UnitResult& next, v1::UnitResult& merge);
 // Whether two results could be merged.
 absl::Status CheckMergeable(const v1::UnitResult& a, const v1::UnitResult& b);
 
-// Fills in items, items_failed, correct, accuracy, standard_error and Wilson's 95 % interval
-// (Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", 1927). Without
-// items, accuracy and interval stay 0.
-void SummariseAnswers(int64_t items, int64_t items_failed, int64_t correct, v1::CellResult& result);
+// Fills in items, items_failed, correct, items_unlabelled, accuracy, standard_error and Wilson's
+// 95 % interval (Wilson, "Probable Inference, the Law of Succession, and Statistical Inference",
+// 1927). Without items whose right answer is known, accuracy and interval stay unset.
+void SummariseAnswers(int64_t items, int64_t items_failed, int64_t correct,
+                      int64_t items_unlabelled, v1::CellResult& result);
 
 // One message per metric, in the order of the merge; `cell` is put into each.
 std::vector<v1::HeadScores> SummariseHeads(const v1::UnitResult& merge, const v1::Cell& cell);

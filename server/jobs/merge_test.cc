@@ -78,6 +78,42 @@ TEST(MergeTest, AnEmptySideLeavesTheOtherAsItIs) {
   EXPECT_EQ(merge.scores(0).SerializeAsString(), unit.scores(0).SerializeAsString());
 }
 
+// The same with the extremes of these values.
+v1::UnitResult UnitWithExtremes(const std::vector<double>& values) {
+  v1::UnitResult result = UnitOf(values);
+  v1::ScoreMoments& score = *result.mutable_scores(0);
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  score.add_min(*min);
+  score.add_min(-*max);
+  score.add_max(*max);
+  score.add_max(-*min);
+  return result;
+}
+
+TEST(MergeTest, ExtremesAreThoseOfAllItems) {
+  v1::UnitResult merge;
+  for (const auto& values : std::vector<std::vector<double>>{{0.5, 0.7}, {-3, 0.1}, {0.6}, {9}}) {
+    ASSERT_TRUE(MergeUnit(UnitWithExtremes(values), merge).ok());
+  }
+  EXPECT_THAT(merge.scores(0).min(), ::testing::ElementsAre(-3, -9));
+  EXPECT_THAT(merge.scores(0).max(), ::testing::ElementsAre(9, 3));
+  const std::vector<v1::HeadScores> heads = SummariseHeads(merge, v1::Cell());
+  EXPECT_THAT(heads[0].min(), ::testing::ElementsAre(-3, -9));
+  EXPECT_THAT(heads[0].max(), ::testing::ElementsAre(9, 3));
+  EXPECT_FALSE(CheckMergeable(merge, UnitOf({1})).ok()) << "one side has none";
+}
+
+TEST(MergeTest, HeadsWithoutValuesHaveNoExtremes) {
+  v1::UnitResult first = UnitWithExtremes({5});
+  first.mutable_scores(0)->set_count(1, 0);
+  v1::UnitResult merge;
+  ASSERT_TRUE(MergeUnit(first, merge).ok());
+  EXPECT_THAT(SummariseHeads(merge, v1::Cell())[0].min(), ::testing::ElementsAre(5, IsNan()));
+  ASSERT_TRUE(MergeUnit(UnitWithExtremes({7}), merge).ok());
+  EXPECT_THAT(merge.scores(0).min(), ::testing::ElementsAre(5, -7));
+  EXPECT_THAT(merge.scores(0).max(), ::testing::ElementsAre(7, -7));
+}
+
 TEST(MergeTest, HeadsWithoutValuesTakeWhatComes) {
   v1::UnitResult first = UnitOf({0.5});
   first.mutable_scores(0)->set_count(1, 0);
@@ -121,7 +157,7 @@ TEST(MergeTest, ExamplesOfFailedItemsAreFew) {
 
 v1::CellResult Answers(int64_t items, int64_t correct) {
   v1::CellResult result;
-  SummariseAnswers(items, /*items_failed=*/3, correct, result);
+  SummariseAnswers(items, /*items_failed=*/3, correct, /*items_unlabelled=*/0, result);
   EXPECT_EQ(result.items(), items);
   EXPECT_EQ(result.items_failed(), 3);
   EXPECT_EQ(result.correct(), correct);

@@ -104,6 +104,31 @@ class PlannerTest : public ::testing::Test {
   std::unique_ptr<checkpoint::ModelRoot> models_;
 };
 
+TEST_F(PlannerTest, AScorerThatACheckpointCannotHaveIsRefused) {
+  v1::EvalJobSpec spec = Spec({"number", "learned"});
+  spec.add_scorers()->set_name("logit_gap");
+  spec.add_scorers()->set_name("frequency_use");
+  const absl::Status status = Make(spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(common::ErrorReason(status), "POSITIONS_NOT_ROTARY");
+  EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"), "spec.tasks[0].scorers[1]");
+  EXPECT_THAT(status.message(), HasSubstr("learned"));
+  spec.mutable_tasks(0)->mutable_checkpoints()->RemoveLast();
+  EXPECT_TRUE(Make(spec).ok()) << Make(spec).status();
+}
+
+TEST_F(PlannerTest, ValuesOfPlanesCountInTheSizeOfResults) {
+  v1::EvalJobSpec one = Spec({"number"});
+  one.add_scorers()->set_name("logit_gap");  // three metrics
+  v1::EvalJobSpec planes = Spec({"number"});
+  planes.add_scorers()->set_name("frequency_use");  // one, of two planes
+  const auto bytes = [this](const v1::EvalJobSpec& spec) {
+    return Make(spec)->job.estimate.result_bytes();
+  };
+  const int64_t base = bytes(Spec({"number"}));
+  EXPECT_EQ(3 * (bytes(planes) - base), 2 * (bytes(one) - base));
+}
+
 TEST_F(PlannerTest, CellsComeInTheDocumentedOrder) {
   v1::EvalJobSpec spec = Spec({"series", "number"});
   spec.mutable_tasks(0)->add_hops(3);
@@ -132,6 +157,21 @@ TEST_F(PlannerTest, CellsComeInTheDocumentedOrder) {
   EXPECT_EQ(plan->job.checkpoints[3].layers, 2);
   EXPECT_EQ(plan->job.checkpoints[3].heads, 2);
   EXPECT_GT(plan->job.checkpoints[3].weight_bytes, 0);
+}
+
+TEST_F(PlannerTest, WeightsTakeWhatTheFormatOfTheJobTakes) {
+  v1::EvalJobSpec spec = Spec({"number"});
+  const auto bytes = [&](v1::Dtype dtype) {
+    spec.set_dtype(dtype);
+    const auto plan = Make(spec);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? plan->job.checkpoints[0].weight_bytes : 0;
+  };
+  const int64_t float32 = bytes(v1::DTYPE_FLOAT32);
+  EXPECT_GT(float32, 0);
+  EXPECT_EQ(bytes(v1::DTYPE_FLOAT64), 2 * float32);
+  EXPECT_EQ(2 * bytes(v1::DTYPE_BFLOAT16), float32);
+  EXPECT_EQ(2 * bytes(v1::DTYPE_FLOAT16), float32);
 }
 
 TEST_F(PlannerTest, UnitsHaveAboutTheSameCostAndDependOnTheCellAlone) {
@@ -176,6 +216,7 @@ TEST_F(PlannerTest, ScoresAddToTheCostAndToTheResults) {
   const auto plain = Make(spec);
   v1::ScorerSpec* scores = spec.add_scorers();
   scores->set_name("positional_symbolic");
+  (*scores->mutable_params()->mutable_fields())["mode"].set_string_value("tokens");
   const auto scored = Make(spec);
   auto* taus = (*scores->mutable_params()->mutable_fields())["taus"].mutable_list_value();
   taus->add_values()->set_number_value(1e-4);
@@ -189,6 +230,36 @@ TEST_F(PlannerTest, ScoresAddToTheCostAndToTheResults) {
   EXPECT_GT(twice->cells[0].flops_per_item, scored->cells[0].flops_per_item);
   EXPECT_GT(scored->job.estimate.result_bytes(), plain->job.estimate.result_bytes());
   EXPECT_GT(twice->job.estimate.result_bytes(), scored->job.estimate.result_bytes());
+}
+
+TEST_F(PlannerTest, TheCostOfScoresFollowsWhatTheyAskFor) {
+  const auto cost = [this](const std::string& param, const google::protobuf::Value& value,
+                           int32_t hops, int32_t added) {
+    v1::EvalJobSpec spec = Spec({"number"});
+    spec.mutable_tasks(0)->set_hops(0, hops);
+    spec.mutable_tasks(0)->add_added_tokens(added);
+    v1::ScorerSpec* scores = spec.add_scorers();
+    scores->set_name("positional_symbolic");
+    (*scores->mutable_params()->mutable_fields())[param] = value;
+    const auto plan = Make(spec);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan->cells[0].flops_per_item;
+  };
+  const auto text = [](const std::string& value) {
+    google::protobuf::Value result;
+    result.set_string_value(value);
+    return result;
+  };
+  google::protobuf::Value centred;
+  centred.mutable_list_value()->add_values()->set_string_value("positional_centred");
+  // Long sequences have their blocks swapped.
+  EXPECT_EQ(cost("mode", text("auto"), 1, 1000), cost("mode", text("blocks"), 1, 1000));
+  EXPECT_EQ(cost("mode", text("auto"), 1, 10), cost("mode", text("tokens"), 1, 10));
+  EXPECT_LT(cost("mode", text("blocks"), 1, 1000), cost("mode", text("tokens"), 1, 1000));
+  EXPECT_LT(cost("queries", text("last"), 3, 10), cost("queries", text("hops"), 3, 10));
+  EXPECT_LT(cost("queries", text("hops"), 1, 10), cost("queries", text("hops"), 3, 10));
+  EXPECT_LT(cost("queries", text("hops"), 3, 10), cost("queries", text("all"), 3, 10));
+  EXPECT_LT(cost("mode", text("auto"), 1, 10), cost("metrics", centred, 1, 10));
 }
 
 TEST_F(PlannerTest, ACheckpointCountsOnceInATaskEntry) {
@@ -226,6 +297,61 @@ TEST_F(PlannerTest, AnotherVocabularyThatIsLargeEnoughBringsAWarning) {
   ASSERT_THAT(plan->job.warnings, SizeIs(1));
   EXPECT_THAT(plan->job.warnings[0], HasSubstr("137"));
   EXPECT_THAT(plan->job.warnings[0], HasSubstr("129"));
+}
+
+// An ablation with these kinds and sets; of each head where there are no sets.
+v1::ScorerSpec Ablation(const std::vector<std::string>& kinds,
+                        const std::vector<std::string>& sets = {}) {
+  v1::ScorerSpec scorer;
+  scorer.set_name("ablation");
+  auto& params = *scorer.mutable_params()->mutable_fields();
+  for (const std::string& kind : kinds) {
+    params["kinds"].mutable_list_value()->add_values()->set_string_value(kind);
+  }
+  for (const std::string& set : sets) {
+    params["heads"].mutable_list_value()->add_values()->set_string_value(set);
+  }
+  return scorer;
+}
+
+TEST_F(PlannerTest, EveryCheckpointMustHaveTheHeadsOfAnAblation) {
+  v1::EvalJobSpec spec = Spec({"number", "learned"});
+  *spec.mutable_tasks(0)->add_scorers() = Ablation({"zero"}, {"0.0"});
+  EXPECT_TRUE(Make(spec).ok()) << Make(spec).status();
+  *spec.mutable_tasks(0)->mutable_scorers(0) = Ablation({"zero"}, {"0.0", "1.*"});
+  const absl::Status status = Make(spec).status();
+  EXPECT_EQ(common::ErrorReason(status), "VALUE_OUT_OF_RANGE");
+  EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"),
+            "spec.tasks[0].scorers[0].params.heads[1]");
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("checkpoint \"learned\" has: layers 0 to 0"));
+}
+
+TEST_F(PlannerTest, AnAblationOfLearnedPositionsBringsAWarning) {
+  v1::EvalJobSpec spec = Spec({"number", "learned"});
+  *spec.mutable_tasks(0)->add_scorers() = Ablation({"symbolic_only"});
+  const auto plan = Make(spec);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_THAT(plan->job.warnings, SizeIs(1));
+  EXPECT_THAT(plan->job.warnings[0], HasSubstr("checkpoint \"learned\" adds positions"));
+}
+
+TEST_F(PlannerTest, UnitsShrinkAsAblationsGrow) {
+  const auto flops = [&](const std::vector<v1::ScorerSpec>& scorers) {
+    v1::EvalJobSpec spec = Spec({"number"});  // 2 layers of 2 heads
+    for (const v1::ScorerSpec& scorer : scorers) *spec.mutable_tasks(0)->add_scorers() = scorer;
+    return Make(spec)->cells[0].flops_per_item;
+  };
+  v1::ScorerSpec accuracy;
+  accuracy.set_name("accuracy");
+  const double plain = flops({accuracy});
+  // From layer 0 on, a whole pass; from layer 1 on, less.
+  EXPECT_DOUBLE_EQ(flops({Ablation({"zero"}, {"0.0"})}), 2 * plain);
+  EXPECT_DOUBLE_EQ(flops({Ablation({"zero", "mean"}, {"0.0", "*.*"})}), 5 * plain);
+  const double late = flops({Ablation({"zero"}, {"1.*"})}) - plain;
+  EXPECT_GT(late, 0);
+  EXPECT_LT(late, plain);
+  EXPECT_DOUBLE_EQ(flops({Ablation({"zero"})}), plain + 2 * plain + 2 * late);
 }
 
 TEST_F(PlannerTest, RotaryModelsGoBeyondTheirTrainingContextLearnedOnesDoNot) {

@@ -17,7 +17,7 @@ namespace hopscope::jobs {
 // Checks that the counts add up to item_count; that there is one score for each metric of each
 // scorer that was asked for (and each value of its parameters that list several), and no other;
 // that their shapes fit the model; and that means and sums of squares are numbers that the counts
-// allow. INTERNAL says what is wrong.
+// allow. `task` is the unit's, at its length (spec::TaskAtLength). INTERNAL says what is wrong.
 absl::Status CheckUnitResult(const v1::UnitResult& result, int64_t item_count,
                              const v1::TaskSpec& task, const store::CheckpointRow& checkpoint);
 

@@ -54,6 +54,12 @@ TEST_F(PlausibilityTest, HeadsMayLackValuesOfSomeItems) {
   EXPECT_TRUE(Check().ok()) << Check();
 }
 
+TEST_F(PlausibilityTest, AMetricMayHaveItsExtremes) {
+  *result_.mutable_scores(0)->mutable_min() = result_.scores(0).mean();
+  *result_.mutable_scores(0)->mutable_max() = result_.scores(0).mean();
+  EXPECT_TRUE(Check().ok()) << Check();
+}
+
 TEST_F(PlausibilityTest, EveryValueOfAListedParameterHasItsOwnScores) {
   auto* taus =
       (*task_.mutable_scorers(1)->mutable_params()->mutable_fields())["taus"].mutable_list_value();
@@ -66,6 +72,22 @@ TEST_F(PlausibilityTest, EveryValueOfAListedParameterHasItsOwnScores) {
     (*result_.mutable_scores(i)->mutable_params()->mutable_fields())["taus"].set_number_value(0.1);
   }
   EXPECT_TRUE(Check().ok()) << Check();
+}
+
+TEST_F(PlausibilityTest, ScoresOfWholeSequencesHaveNoHeads) {
+  v1::ScorerSpec* loss = task_.add_scorers();
+  loss->set_name("loss");
+  ASSERT_TRUE(spec::NormalizeScorerParams("scorer", loss).ok());
+  v1::WorkUnit unit;
+  unit.set_item_count(kItems);
+  *unit.mutable_scorers() = task_.scorers();
+  result_ = testing::ComputeUnit(unit);
+  ASSERT_TRUE(Check().ok()) << Check();
+  v1::ScoreMoments& last = *result_.mutable_scores(result_.scores_size() - 1);
+  ASSERT_EQ(last.scorer(), "loss");
+  last.set_layers(1);
+  last.set_heads(1);
+  EXPECT_FALSE(Check().ok());
 }
 
 TEST_F(PlausibilityTest, WhatCannotBeIsRefused) {
@@ -93,6 +115,11 @@ TEST_F(PlausibilityTest, WhatCannotBeIsRefused) {
        }},
       {"another scorer", [](auto& r) { r.mutable_scores(0)->set_scorer("x"); }},
       {"other layers", [](auto& r) { r.mutable_scores(0)->set_layers(1); }},
+      {"an empty flag", [](auto& r) { r.mutable_scores(0)->add_flags(""); }},
+      {"many flags",
+       [](auto& r) {
+         for (int i = 0; i < 9; ++i) r.mutable_scores(0)->add_flags("x");
+       }},
       {"other heads", [](auto& r) { r.mutable_scores(0)->set_heads(3); }},
       {"steps without values", [](auto& r) { r.mutable_scores(0)->set_steps(4); }},
       {"negative planes", [](auto& r) { r.mutable_scores(0)->set_planes(-1); }},
@@ -104,6 +131,21 @@ TEST_F(PlausibilityTest, WhatCannotBeIsRefused) {
       {"a NaN", [](auto& r) { r.mutable_scores(0)->set_mean(0, std::nan("")); }},
       {"an infinity", [](auto& r) { r.mutable_scores(0)->set_m2(0, HUGE_VAL); }},
       {"a negative square", [](auto& r) { r.mutable_scores(0)->set_m2(0, -1e-3); }},
+      {"too few smallest values", [](auto& r) { r.mutable_scores(0)->add_min(0); }},
+      {"largest values alone",
+       [](auto& r) { *r.mutable_scores(0)->mutable_max() = r.scores(0).mean(); }},
+      {"extremes in the wrong order",
+       [](auto& r) {
+         *r.mutable_scores(0)->mutable_max() = r.scores(0).mean();
+         *r.mutable_scores(0)->mutable_min() = r.scores(0).mean();
+         r.mutable_scores(0)->set_min(1, 2);
+       }},
+      {"an extreme that is NaN",
+       [](auto& r) {
+         *r.mutable_scores(0)->mutable_max() = r.scores(0).mean();
+         *r.mutable_scores(0)->mutable_min() = r.scores(0).mean();
+         r.mutable_scores(0)->set_min(1, std::nan(""));
+       }},
   };
   for (const auto& [what, breakage] : breakages) {
     result_ = good;

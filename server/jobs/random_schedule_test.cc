@@ -347,7 +347,8 @@ class RandomScheduleTest : public JobsTest, public ::testing::WithParamInterface
       ASSERT_EQ(next_item, Get(job).spec().tasks(0).samples()) << "an item is missing";
       ASSERT_EQ(found.items() + found.items_failed(), next_item);
       v1::CellResult expected = found;
-      SummariseAnswers(merge.items(), merge.items_failed(), merge.correct(), expected);
+      SummariseAnswers(merge.items(), merge.items_failed(), merge.correct(),
+                       merge.items_unlabelled(), expected);
       EXPECT_EQ(Bits(found), Bits(expected));
       for (const v1::HeadScores& scores : SummariseHeads(merge, found.cell())) {
         ASSERT_LT(head, results.heads_size());

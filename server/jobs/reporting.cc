@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/scorer_lengths.h"
 #include "common/status.h"
 #include "server/jobs/failures.h"
 #include "server/jobs/job_edit.h"
 #include "server/jobs/plausibility.h"
 #include "server/jobs/required.h"
+#include "server/jobs/unit_range.h"
 
 namespace hopscope::jobs {
 namespace {
@@ -121,10 +123,10 @@ class Report {
     // A worker is forgotten long after it lost its leases.
     if (!worker.has_value()) return v1::ReportUnitResponse::DISPOSITION_SUPERSEDED;
     const store::JobPlanRow& plan = edit_.plan();
-    const int64_t item_count =
-        std::min(cell.items_per_unit, cell.items - unit_.key.unit * cell.items_per_unit);
-    const absl::Status plausible = CheckUnitResult(result, item_count, plan.spec.tasks(cell.task),
-                                                   plan.checkpoints[cell.checkpoint]);
+    const int64_t item_count = RangeOf(plan, cell, unit_.key.unit).count;
+    const absl::Status plausible = CheckUnitResult(
+        result, item_count, spec::TaskAtLength(plan.spec.tasks(cell.task), cell.added_tokens),
+        plan.checkpoints[cell.checkpoint]);
     if (!plausible.ok()) return Refuse(plausible.message());
 
     const store::JobRow& job = edit_.job();

@@ -72,6 +72,7 @@ v1::Cell DescribeCell(const store::JobPlanRow& plan, const store::CellRow& cell)
   described.set_hops(cell.hops);
   described.set_added_tokens(cell.added_tokens);
   described.set_seed(cell.seed);
+  described.set_tokens_digest(plan.spec.tasks(cell.task).tokens_digest());
   return described;
 }
 
@@ -79,7 +80,8 @@ v1::CellResult MakeCellResult(const store::JobPlanRow& plan, const store::CellRo
   v1::CellResult result;
   *result.mutable_cell() = DescribeCell(plan, cell);
   result.set_state(cell.state);
-  SummariseAnswers(cell.scored_items, cell.failed_items, cell.correct_items, result);
+  SummariseAnswers(cell.scored_items, cell.failed_items, cell.correct_items, cell.unlabelled_items,
+                   result);
   if (!cell.failure.reason().empty()) *result.mutable_failure() = cell.failure;
   return result;
 }

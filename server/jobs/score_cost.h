@@ -13,13 +13,24 @@
 namespace hopscope::jobs {
 
 // Floating-point operations of a scorer (with every parameter filled in) over one sequence of
-// `tokens` tokens.
+// `tokens` tokens with `hops` hops.
 double ScorerFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
-                   int64_t tokens);
+                   int64_t tokens, int32_t hops);
 
-// Number of metrics that a scorer yields for each head of each cell, counting every value of its
-// parameters that list several.
+// Whether the forward pass must give it the queries of every token in every layer.
+bool NeedsEveryQuery(const v1::ScorerSpec& scorer);
+
+// Number of metrics that a scorer yields for each cell, counting every value of its parameters that
+// list several.
 int64_t ScorerMetrics(const v1::ScorerSpec& scorer);
+
+// Numbers that these are for a model: one for each head, plane or slot of the window that the
+// scorer tells apart.
+int64_t ScorerValues(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
+                     int64_t slots);
+
+// Planes of a model's rotary embedding; 0 where it has none.
+int64_t RotaryPlanes(const checkpoint::Architecture& architecture);
 
 }  // namespace hopscope::jobs
 

@@ -40,10 +40,11 @@ void HandBack(jobs::Dispatcher* dispatcher, const v1::LeaseUnitsRequest& request
 }  // namespace
 
 DispatchService::DispatchService(Options options, Runtime* runtime, jobs::Dispatcher* dispatcher,
-                                 jobs::Signals* signals)
+                                 jobs::UploadedTokens* tokens, jobs::Signals* signals)
     : options_(options),
       runtime_(*runtime),
       dispatcher_(dispatcher),
+      tokens_(tokens),
       signals_(signals),
       lease_lane_(&runtime->executor, options.lease_tries_at_once),
       heartbeat_lane_(&runtime->executor, kHeartbeatTriesAtOnce) {}
@@ -99,6 +100,13 @@ grpc::ServerUnaryReactor* DispatchService::ReportUnit(grpc::CallbackServerContex
   return AnswerUnary(
       runtime_, Method::kReportUnit, context, request, response,
       [this](const v1::ReportUnitRequest& report) { return dispatcher_->ReportUnit(report); });
+}
+
+grpc::ServerUnaryReactor* DispatchService::FetchTokens(grpc::CallbackServerContext* context,
+                                                       const v1::FetchTokensRequest* request,
+                                                       v1::FetchTokensResponse* response) {
+  return AnswerUnary(runtime_, Method::kFetchTokens, context, request, response,
+                     [this](const v1::FetchTokensRequest& fetch) { return tokens_->Fetch(fetch); });
 }
 
 }  // namespace hopscope::rpc

@@ -7,6 +7,7 @@
 #include "hopscope/v1/dispatch.grpc.pb.h"
 #include "server/jobs/dispatcher.h"
 #include "server/jobs/signals.h"
+#include "server/jobs/uploaded_tokens.h"
 #include "server/rpc/executor.h"
 #include "server/rpc/runtime.h"
 
@@ -27,7 +28,7 @@ class DispatchService : public v1::DispatchService::CallbackService {
 
   // All pointers must outlive the server that the service is registered with.
   DispatchService(Options options, Runtime* runtime, jobs::Dispatcher* dispatcher,
-                  jobs::Signals* signals);
+                  jobs::UploadedTokens* tokens, jobs::Signals* signals);
 
   grpc::ServerUnaryReactor* RegisterWorker(grpc::CallbackServerContext* context,
                                            const v1::RegisterWorkerRequest* request,
@@ -41,11 +42,15 @@ class DispatchService : public v1::DispatchService::CallbackService {
   grpc::ServerUnaryReactor* ReportUnit(grpc::CallbackServerContext* context,
                                        const v1::ReportUnitRequest* request,
                                        v1::ReportUnitResponse* response) override;
+  grpc::ServerUnaryReactor* FetchTokens(grpc::CallbackServerContext* context,
+                                        const v1::FetchTokensRequest* request,
+                                        v1::FetchTokensResponse* response) override;
 
  private:
   const Options options_;
   Runtime& runtime_;
   jobs::Dispatcher* const dispatcher_;
+  jobs::UploadedTokens* const tokens_;
   jobs::Signals* const signals_;
   ExecutorLane lease_lane_;
   ExecutorLane heartbeat_lane_;

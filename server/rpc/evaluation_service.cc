@@ -6,6 +6,7 @@
 #include "server/rpc/call_metadata.h"
 #include "server/rpc/event_stream.h"
 #include "server/rpc/unary.h"
+#include "server/rpc/upload_stream.h"
 
 namespace hopscope::rpc {
 
@@ -98,9 +99,12 @@ grpc::ServerUnaryReactor* EvaluationService::ListUnits(grpc::CallbackServerConte
 }
 
 grpc::ServerReadReactor<v1::UploadTokensRequest>* EvaluationService::UploadTokens(
-    grpc::CallbackServerContext* context, v1::UploadTokensResponse*) {
-  return RefuseStream<grpc::ServerReadReactor<v1::UploadTokensRequest>>(
-      runtime_, Method::kUploadTokens, context);
+    grpc::CallbackServerContext* context, v1::UploadTokensResponse* response) {
+  const CallRecord record(&runtime_.metrics, Method::kUploadTokens, &context->client_metadata());
+  const auto stream =
+      std::make_shared<UploadStream>(&runtime_, &jobs_->tokens(), record, context, response);
+  stream->Start();
+  return stream.get();
 }
 
 grpc::ServerUnaryReactor* EvaluationService::GetCapabilities(

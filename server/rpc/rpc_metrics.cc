@@ -6,7 +6,7 @@
 namespace hopscope::rpc {
 namespace {
 
-constexpr std::array<absl::string_view, 23> kMethodNames = {
+constexpr std::array<absl::string_view, 24> kMethodNames = {
     "EvaluationService/CreateEvalJob",
     "EvaluationService/GetEvalJob",
     "EvaluationService/ListEvalJobs",
@@ -26,6 +26,7 @@ constexpr std::array<absl::string_view, 23> kMethodNames = {
     "DispatchService/LeaseUnits",
     "DispatchService/Heartbeat",
     "DispatchService/ReportUnit",
+    "DispatchService/FetchTokens",
     "AdminService/ListWorkers",
     "AdminService/DrainWorker",
     "AdminService/UndrainWorker",

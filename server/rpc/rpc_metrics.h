@@ -38,6 +38,7 @@ enum class Method {
   kLeaseUnits,
   kHeartbeat,
   kReportUnit,
+  kFetchTokens,
   kListWorkers,
   kDrainWorker,
   kUndrainWorker,

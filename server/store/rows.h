@@ -51,10 +51,19 @@ struct CheckpointRow {
   int32_t heads = 0;
 };
 
+// How a task's cells of one checkpoint are cut where their items differ in cost: unit u holds the
+// items [ends[u - 1], ends[u]), the first one those from 0 on.
+struct CutRow {
+  int32_t task = 0;        // index into spec.tasks
+  int32_t checkpoint = 0;  // index into JobPlanRow.checkpoints
+  std::vector<int64_t> ends;
+};
+
 // The part of a job that never changes.
 struct JobPlanRow {
   v1::EvalJobSpec spec;  // normalised
   std::vector<CheckpointRow> checkpoints;
+  std::vector<CutRow> cuts;  // by (task, checkpoint)
   v1::PlanEstimate estimate;
   std::vector<std::string> warnings;
   std::string request_id;  // empty: none; unique within the tenant
@@ -62,8 +71,8 @@ struct JobPlanRow {
 };
 
 // A cell and the units that it is cut into: unit u holds the items [u * items_per_unit, min(items,
-// (u + 1) * items_per_unit)). Units from next_unit on were never leased and have no row of their
-// own.
+// (u + 1) * items_per_unit)), or where cut_units is set, those that the plan's cut says. Units from
+// next_unit on were never leased and have no row of their own.
 struct CellRow {
   JobKey job = 0;
   int32_t index = 0;
@@ -74,6 +83,7 @@ struct CellRow {
   int64_t seed = 0;
   int64_t items = 0;
   int64_t items_per_unit = 1;
+  int64_t cut_units = 0;  // number of units of the plan's cut; 0: it has none
   double flops_per_item = 0;
 
   v1::CellResult::State state = v1::CellResult::STATE_RUNNING;
@@ -85,9 +95,12 @@ struct CellRow {
   int64_t scored_items = 0;
   int64_t failed_items = 0;
   int64_t correct_items = 0;
+  int64_t unlabelled_items = 0;  // of scored_items
   v1::Failure failure;
 
-  int64_t units() const { return (items + items_per_unit - 1) / items_per_unit; }
+  int64_t units() const {
+    return cut_units > 0 ? cut_units : (items + items_per_unit - 1) / items_per_unit;
+  }
   bool leasable() const { return state == v1::CellResult::STATE_RUNNING && next_unit < units(); }
 };
 
@@ -130,6 +143,19 @@ struct AttemptRow {
   std::optional<absl::Time> end_time;
   std::optional<absl::Time> lease_expiry;  // set while it holds the unit's lease
   v1::Failure failure;                     // empty reason: none
+};
+
+// Identifies uploaded sequences within one store; never used twice.
+using TokensKey = int64_t;
+
+// Sequences that were uploaded, or are being uploaded.
+struct TokensRow {
+  TokensKey key = 0;
+  std::string tenant;
+  std::string digest;  // unique within the tenant; empty: the upload goes on
+  int64_t bytes = 0;
+  int64_t sequences = 0;
+  absl::Time use_time;  // of the last upload, piece of an upload, or new job with them
 };
 
 struct WorkerRow {

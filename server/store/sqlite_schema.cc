@@ -198,6 +198,49 @@ CREATE TABLE workers (
 CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 0), count INTEGER NOT NULL) STRICT;
 INSERT INTO probe VALUES (0, 0);
 )sql",
+    R"sql(
+ALTER TABLE cells ADD COLUMN cut_units INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cells ADD COLUMN unlabelled_items INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE job_cuts (
+  job INTEGER NOT NULL REFERENCES jobs (key) ON DELETE CASCADE,
+  task INTEGER NOT NULL,
+  checkpoint INTEGER NOT NULL,
+  ends BLOB NOT NULL,  -- the differences, as varints
+  PRIMARY KEY (job, task, checkpoint)
+) STRICT;
+
+CREATE TABLE tokens (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant TEXT NOT NULL,
+  digest TEXT NOT NULL,  -- empty: the upload goes on
+  bytes INTEGER NOT NULL,
+  sequences INTEGER NOT NULL,
+  use_time INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX tokens_by_digest ON tokens (digest, tenant) WHERE digest <> '';
+CREATE INDEX tokens_by_tenant ON tokens (tenant);
+CREATE INDEX tokens_by_use_time ON tokens (use_time);
+
+CREATE TABLE tokens_chunks (
+  tokens INTEGER NOT NULL REFERENCES tokens (key) ON DELETE CASCADE,
+  chunk INTEGER NOT NULL,
+  bytes BLOB NOT NULL,
+  PRIMARY KEY (tokens, chunk)
+) STRICT;
+
+CREATE TABLE tokens_indexes (
+  tokens INTEGER PRIMARY KEY REFERENCES tokens (key) ON DELETE CASCADE,
+  entries BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE job_tokens (
+  job INTEGER NOT NULL REFERENCES jobs (key) ON DELETE CASCADE,
+  tokens INTEGER NOT NULL REFERENCES tokens (key),
+  PRIMARY KEY (job, tokens)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_tokens_by_tokens ON job_tokens (tokens);
+)sql",
 };
 
 }  // namespace

@@ -58,6 +58,11 @@ class SqliteTransaction final : public Transaction {
                                                       int32_t attempt) override;
   absl::StatusOr<std::vector<v1::EvalEvent>> ListEvents(JobKey job, int64_t after_sequence,
                                                         int limit, int64_t max_bytes) override;
+  absl::StatusOr<std::optional<TokensRow>> FindTokens(std::optional<absl::string_view> tenant,
+                                                      absl::string_view digest) override;
+  absl::StatusOr<std::string> GetTokensChunk(TokensKey key, int64_t chunk) override;
+  absl::StatusOr<std::string> GetTokensIndex(TokensKey key) override;
+  absl::StatusOr<int64_t> SumTokensBytes(absl::string_view tenant, bool complete) override;
   absl::StatusOr<std::optional<WorkerRow>> GetWorker(absl::string_view id) override;
   absl::StatusOr<std::vector<WorkerRow>> ListWorkers() override;
   absl::StatusOr<std::vector<WorkerRow>> SilentWorkers(absl::Time time, int limit) override;
@@ -76,6 +81,14 @@ class SqliteTransaction final : public Transaction {
   absl::Status PutReportPart(const UnitKey& unit, int32_t attempt, const ReportPart& part) override;
   absl::Status DeleteReportParts(const UnitKey& unit, std::optional<int32_t> attempt) override;
   absl::Status InsertEvent(JobKey job, const v1::EvalEvent& event) override;
+  absl::StatusOr<TokensKey> InsertTokens(const TokensRow& row) override;
+  absl::Status UpdateTokens(const TokensRow& row) override;
+  absl::Status PutTokensChunk(TokensKey key, int64_t chunk, absl::string_view bytes) override;
+  absl::Status PutTokensIndex(TokensKey key, absl::string_view index) override;
+  absl::Status DeleteTokens(TokensKey key) override;
+  absl::Status LinkTokens(JobKey job, TokensKey key) override;
+  absl::StatusOr<int64_t> DeleteUnusedTokens(absl::Time unused_since, absl::Time stalled_since,
+                                             int limit) override;
   absl::Status PutWorker(const WorkerRow& row) override;
   absl::Status DeleteLostWorkers(absl::Time time) override;
 

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "nlohmann/json.hpp"
 #include "server/store/sqlite_proto.h"
 #include "server/store/sqlite_transaction.h"
@@ -59,6 +61,33 @@ JobRow ReadJob(const SqliteStatement& row) {
   job.failure.set_reason(row.Text(23));
   job.failure.set_message(row.Text(24));
   return job;
+}
+
+std::string WriteEnds(const std::vector<int64_t>& ends) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  int64_t last = 0;
+  for (const int64_t end : ends) {
+    coded.WriteVarint64(static_cast<uint64_t>(end - last));
+    last = end;
+  }
+  coded.Trim();
+  return bytes;
+}
+
+// False: they are damaged.
+bool ReadEnds(absl::string_view bytes, std::vector<int64_t>& ends) {
+  google::protobuf::io::CodedInputStream coded(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                               static_cast<int>(bytes.size()));
+  int64_t last = 0;
+  uint64_t items = 0;
+  while (coded.CurrentPosition() < static_cast<int>(bytes.size())) {
+    if (!coded.ReadVarint64(&items)) return false;
+    last += static_cast<int64_t>(items);
+    ends.push_back(last);
+  }
+  return true;
 }
 
 bool IsLeasable(const JobRow& job) {
@@ -120,6 +149,19 @@ absl::StatusOr<JobPlanRow> SqliteTransaction::GetJobPlan(JobKey key) {
             return checkpoint;
           },
           key));
+  HOPSCOPE_ASSIGN_OR_RETURN(plan->cuts,
+                            connection_.QueryAll(
+                                "SELECT task, checkpoint, ends FROM job_cuts WHERE job = ?1 "
+                                "ORDER BY task, checkpoint",
+                                [&damaged](const SqliteStatement& row) {
+                                  CutRow cut;
+                                  cut.task = static_cast<int32_t>(row.Int(0));
+                                  cut.checkpoint = static_cast<int32_t>(row.Int(1));
+                                  if (!ReadEnds(row.Bytes(2), cut.ends)) damaged = true;
+                                  return cut;
+                                },
+                                key));
+  if (damaged) return DamagedProto("cut");
   return *std::move(plan);
 }
 
@@ -281,6 +323,11 @@ absl::StatusOr<JobKey> SqliteTransaction::InsertJob(const JobRow& row, const Job
         "heads) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         key, i, checkpoint.ref.name(), checkpoint.ref.digest(), checkpoint.family,
         checkpoint.weight_bytes, checkpoint.layers, checkpoint.heads));
+  }
+  for (const CutRow& cut : plan.cuts) {
+    HOPSCOPE_RETURN_IF_ERROR(
+        connection_.Run("INSERT INTO job_cuts (job, task, checkpoint, ends) VALUES (?, ?, ?, ?)",
+                        key, cut.task, cut.checkpoint, Blob{WriteEnds(cut.ends)}));
   }
   for (const auto& [label, value] : plan.spec.labels()) {
     HOPSCOPE_RETURN_IF_ERROR(

@@ -8,10 +8,11 @@
 namespace hopscope::store {
 namespace {
 
-#define HOPSCOPE_SELECT_CELLS                                                             \
-  "SELECT job, cell, checkpoint, task, hops, added_tokens, seed, items, items_per_unit, " \
-  "flops_per_item, state, next_unit, units_completed, items_completed, merged_units, "    \
-  "scored_items, failed_items, correct_items, failure_reason, failure_message FROM cells"
+#define HOPSCOPE_SELECT_CELLS                                                               \
+  "SELECT job, cell, checkpoint, task, hops, added_tokens, seed, items, items_per_unit, "   \
+  "flops_per_item, state, next_unit, units_completed, items_completed, merged_units, "      \
+  "scored_items, failed_items, correct_items, failure_reason, failure_message, cut_units, " \
+  "unlabelled_items FROM cells"
 
 CellRow ReadCell(const SqliteStatement& row) {
   CellRow cell;
@@ -35,6 +36,8 @@ CellRow ReadCell(const SqliteStatement& row) {
   cell.correct_items = row.Int(17);
   cell.failure.set_reason(row.Text(18));
   cell.failure.set_message(row.Text(19));
+  cell.cut_units = row.Int(20);
+  cell.unlabelled_items = row.Int(21);
   return cell;
 }
 
@@ -213,13 +216,13 @@ absl::Status SqliteTransaction::InsertCells(absl::Span<const CellRow> cells) {
         "INSERT INTO cells (job, cell, checkpoint, task, hops, added_tokens, seed, items, "
         "items_per_unit, flops_per_item, state, is_leasable, next_unit, units_completed, "
         "items_completed, merged_units, scored_items, failed_items, correct_items, failure_reason, "
-        "failure_message) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "failure_message, cut_units, unlabelled_items) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         cell.job, cell.index, cell.checkpoint, cell.task, cell.hops, cell.added_tokens, cell.seed,
         cell.items, cell.items_per_unit, cell.flops_per_item, cell.state, cell.leasable(),
         cell.next_unit, cell.units_completed, cell.items_completed, cell.merged_units,
         cell.scored_items, cell.failed_items, cell.correct_items, cell.failure.reason(),
-        cell.failure.message()));
+        cell.failure.message(), cell.cut_units, cell.unlabelled_items));
   }
   return absl::OkStatus();
 }
@@ -227,11 +230,11 @@ absl::Status SqliteTransaction::InsertCells(absl::Span<const CellRow> cells) {
 absl::Status SqliteTransaction::UpdateCell(const CellRow& row) {
   HOPSCOPE_RETURN_IF_ERROR(connection_.RunOnRow(
       "UPDATE cells SET state = ?, next_unit = ?, units_completed = ?, items_completed = ?, "
-      "merged_units = ?, scored_items = ?, failed_items = ?, correct_items = ?, failure_reason = "
-      "?, failure_message = ? WHERE job = ? AND cell = ?",
+      "merged_units = ?, scored_items = ?, failed_items = ?, correct_items = ?, "
+      "unlabelled_items = ?, failure_reason = ?, failure_message = ? WHERE job = ? AND cell = ?",
       row.state, row.next_unit, row.units_completed, row.items_completed, row.merged_units,
-      row.scored_items, row.failed_items, row.correct_items, row.failure.reason(),
-      row.failure.message(), row.job, row.index));
+      row.scored_items, row.failed_items, row.correct_items, row.unlabelled_items,
+      row.failure.reason(), row.failure.message(), row.job, row.index));
   return connection_.Run(
       "UPDATE cells SET is_leasable = ?1 WHERE job = ?2 AND cell = ?3 AND is_leasable <> ?1",
       row.leasable(), row.job, row.index);

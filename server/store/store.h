@@ -113,6 +113,17 @@ class ReadTransaction {
   virtual absl::StatusOr<std::vector<v1::EvalEvent>> ListEvents(JobKey job, int64_t after_sequence,
                                                                 int limit, int64_t max_bytes) = 0;
 
+  // ---- uploaded sequences: their bytes in chunks of kTokensChunkBytes, the last one shorter
+  static constexpr int64_t kTokensChunkBytes = 1 << 20;
+  // Complete ones; without `tenant`, those of any tenant.
+  virtual absl::StatusOr<std::optional<TokensRow>> FindTokens(
+      std::optional<absl::string_view> tenant, absl::string_view digest) = 0;
+  // NOT_FOUND where there is no such chunk, or no index.
+  virtual absl::StatusOr<std::string> GetTokensChunk(TokensKey key, int64_t chunk) = 0;
+  virtual absl::StatusOr<std::string> GetTokensIndex(TokensKey key) = 0;
+  // Bytes of a tenant's complete sequences, or of its uploads that go on.
+  virtual absl::StatusOr<int64_t> SumTokensBytes(absl::string_view tenant, bool complete) = 0;
+
   // ---- workers
   virtual absl::StatusOr<std::optional<WorkerRow>> GetWorker(absl::string_view id) = 0;
   // By id.
@@ -155,6 +166,20 @@ class Transaction : public ReadTransaction {
 
   // event.sequence must be new within the job.
   virtual absl::Status InsertEvent(JobKey job, const v1::EvalEvent& event) = 0;
+
+  // Returns the key; row.key is ignored.
+  virtual absl::StatusOr<TokensKey> InsertTokens(const TokensRow& row) = 0;
+  // Writes digest, bytes, sequences and use_time.
+  virtual absl::Status UpdateTokens(const TokensRow& row) = 0;
+  virtual absl::Status PutTokensChunk(TokensKey key, int64_t chunk, absl::string_view bytes) = 0;
+  virtual absl::Status PutTokensIndex(TokensKey key, absl::string_view index) = 0;
+  virtual absl::Status DeleteTokens(TokensKey key) = 0;
+  // Keeps sequences for as long as there is the job.
+  virtual absl::Status LinkTokens(JobKey job, TokensKey key) = 0;
+  // Deletes complete sequences that no job is linked to with use_time <= unused_since, and uploads
+  // that went on with use_time <= stalled_since; at most `limit`. Returns how many those were.
+  virtual absl::StatusOr<int64_t> DeleteUnusedTokens(absl::Time unused_since,
+                                                     absl::Time stalled_since, int limit) = 0;
 
   // Inserts or replaces.
   virtual absl::Status PutWorker(const WorkerRow& row) = 0;

@@ -127,18 +127,85 @@ TEST_F(UnaryTest, WhatIsNotImplementedSaysSo) {
   EXPECT_FALSE(exported->Read(&row));
   expect_unimplemented(exported->Finish(), "ExportEvalResults");
 
-  grpc::ClientContext upload_context;
-  v1::UploadTokensResponse uploaded;
-  const auto upload = evaluation->UploadTokens(&upload_context, &uploaded);
-  v1::UploadTokensRequest piece;
-  piece.set_data(std::string(1 << 20, 'x'));
-  while (upload->Write(piece)) {
-  }
-  expect_unimplemented(upload->Finish(), "UploadTokens");
-
   EXPECT_EQ(Sample("hopscope_rpc_requests_total{code=\"UNIMPLEMENTED\",method=\"EvaluationService/"
-                   "UploadTokens\"}"),
+                   "ExportEvalResults\"}"),
             1);
+}
+
+class UploadTest : public UnaryTest {
+ protected:
+  // Uploads such pieces, as far as the server takes them.
+  absl::StatusOr<v1::UploadTokensResponse> Upload(const std::vector<std::string>& pieces,
+                                                  const std::string& tenant = "") {
+    grpc::ClientContext context;
+    if (!tenant.empty()) context.AddMetadata("hopscope-tenant", tenant);
+    v1::UploadTokensResponse response;
+    const auto writer = evaluation_->UploadTokens(&context, &response);
+    v1::UploadTokensRequest piece;
+    for (const std::string& data : pieces) {
+      piece.set_data(data);
+      if (!writer->Write(piece)) break;
+    }
+    writer->WritesDone();
+    const grpc::Status status = writer->Finish();
+    if (!status.ok()) return FromGrpcStatus(status);
+    return response;
+  }
+
+  absl::StatusOr<v1::FetchTokensResponse> Fetch(const std::string& digest, int64_t first,
+                                                int64_t count) {
+    grpc::ClientContext context;
+    v1::FetchTokensRequest request;
+    request.set_digest(digest);
+    request.set_first_item(first);
+    request.set_item_count(count);
+    v1::FetchTokensResponse response;
+    const grpc::Status status = dispatch_->FetchTokens(&context, request, &response);
+    if (!status.ok()) return FromGrpcStatus(status);
+    return response;
+  }
+};
+
+TEST_F(UploadTest, SequencesGoUpInPiecesAndComeBackInPages) {
+  std::string line = "{\"tokens\":[1";
+  while (line.size() < 700'000) line += ",2";
+  line += "]}\n";
+  const auto uploaded = Upload({line.substr(0, 1000), line.substr(1000), line, "{\"tokens\":[3]}"});
+  ASSERT_TRUE(uploaded.ok()) << uploaded.status();
+  EXPECT_EQ(uploaded->sequences(), 3);
+  const auto page = Fetch(uploaded->digest(), 0, 2);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_LT(page->data().size(), 1u << 20);
+  EXPECT_EQ(page->total_bytes(), static_cast<int64_t>(2 * line.size() - 1));
+  EXPECT_EQ(Fetch(uploaded->digest(), 2, 1)->data(), "{\"tokens\":[3]}");
+  EXPECT_EQ(ErrorReason(Upload({}).status()), "TOKENS_FILE_INVALID") << "nothing was sent";
+}
+
+TEST_F(UploadTest, WrongUploadsEndWithTheReasonWhileTheClientStillSends) {
+  const std::vector<std::string> rest(50, std::string(100'000, ' '));
+  std::vector<std::string> pieces = {"{\"tokens\":[]}\n"};
+  pieces.insert(pieces.end(), rest.begin(), rest.end());
+  const absl::Status wrong = Upload(pieces).status();
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorReason(wrong), "TOKENS_FILE_INVALID");
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr("tokens:1: "));
+  EXPECT_EQ(ErrorReason(Upload({std::string((1 << 20) + 1, '\n')}).status()), "LIMIT_EXCEEDED");
+  EXPECT_EQ(ErrorReason(Upload({"{\"tokens\":[1]}"}, "not a name").status()), "TENANT_INVALID");
+  EXPECT_EQ(Fetch("sha256:0", 0, 1).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(UploadTest, AClientThatGivesUpLeavesNothingBehind) {
+  {
+    grpc::ClientContext context;
+    v1::UploadTokensResponse response;
+    const auto writer = evaluation_->UploadTokens(&context, &response);
+    v1::UploadTokensRequest piece;
+    piece.set_data("{\"tokens\":[1]}\n");
+    ASSERT_TRUE(writer->Write(piece));
+    context.TryCancel();
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  EXPECT_TRUE(Upload({"{\"tokens\":[1]}\n"}).ok());
 }
 
 TEST_F(UnaryTest, ARequestIdMakesCreateIdempotentOverTheWire) {

@@ -57,6 +57,19 @@ std::vector<ReferenceAccuracy> LongReferences() {
   return references;
 }
 
+std::vector<ReferenceAccuracy> PaddingReferences() {
+  std::vector<ReferenceAccuracy> references;
+  for (const auto& [padding, accuracy] :
+       {std::pair{"random", .83}, {"pairs", .69}, {"constant", 0.}}) {
+    references.push_back({.checkpoint = "letter/step-06750",
+                          .added_tokens = 300,
+                          .accuracy = accuracy,
+                          .sequences = 200,
+                          .padding = padding});
+  }
+  return references;
+}
+
 AccuracyMeter::AccuracyMeter(const std::string& root) {
   auto opened = checkpoint::ModelRoot::Open(root);
   EXPECT_TRUE(opened.ok()) << opened.status();
@@ -72,7 +85,7 @@ double AccuracyMeter::Measure(const ReferenceAccuracy& reference, int per_hop) {
   int64_t correct = 0;
   for (int hops = first; hops <= last; ++hops) {
     const std::string key = absl::StrCat(reference.checkpoint, " +", reference.added_tokens, " ",
-                                         hops, " hops, ", per_hop);
+                                         hops, " hops, ", per_hop, " ", reference.padding);
     const auto known = std::find_if(measured_.begin(), measured_.end(),
                                     [&](const auto& one) { return one.first == key; });
     if (known != measured_.end()) {
@@ -87,7 +100,7 @@ double AccuracyMeter::Measure(const ReferenceAccuracy& reference, int per_hop) {
     sequences->set_added_tokens(reference.added_tokens);
     sequences->mutable_window()->set_target(8);
     sequences->mutable_window()->set_pre_target(8);
-    sequences->set_padding("random");
+    sequences->set_padding(reference.padding);
     sequences->set_seed(42);
     sequences->set_split(v1::SPLIT_EVALUATION);
     unit.mutable_checkpoint()->set_name(reference.checkpoint);
@@ -112,8 +125,8 @@ double AccuracyMeter::Distance(const ReferenceAccuracy& reference, int per_hop) 
   const double distance = difference == 0 ? 0
                           : variance > 0  ? difference / std::sqrt(variance)
                                           : std::numeric_limits<double>::infinity();
-  std::printf("%-18s +%-3d %s: %.3f, reference %.3f, %.1f standard errors apart\n",
-              reference.checkpoint.c_str(), reference.added_tokens,
+  std::printf("%-18s +%-3d %-8s %s: %.3f, reference %.3f, %.1f standard errors apart\n",
+              reference.checkpoint.c_str(), reference.added_tokens, reference.padding.c_str(),
               reference.hops == 0 ? "all hops" : absl::StrCat(reference.hops, "-hop   ").c_str(),
               measured, reference.accuracy, distance);
   return distance;

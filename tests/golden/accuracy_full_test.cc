@@ -42,6 +42,15 @@ TEST(AccuracyFullTest, ShippedCheckpoints) {
   Expect(distances);
 }
 
+TEST(AccuracyFullTest, KindsOfPadding) {
+  AccuracyMeter meter(CheckpointPath(""));
+  std::vector<double> distances;
+  for (const ReferenceAccuracy& reference : PaddingReferences()) {
+    distances.push_back(meter.Distance(reference, /*per_hop=*/50));
+  }
+  Expect(distances);
+}
+
 TEST(AccuracyFullTest, CheckpointsFromTheMiddleOfTraining) {
   std::vector<double> distances;
   std::unique_ptr<AccuracyMeter> meter;

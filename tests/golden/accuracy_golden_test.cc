@@ -19,6 +19,14 @@ TEST(AccuracyGoldenTest, ShippedCheckpointsAnswerAsTheReferenceDid) {
   }
 }
 
+TEST(AccuracyGoldenTest, OneTokenRepeatedUndoesTheLetterModel) {
+  AccuracyMeter meter(CheckpointPath(""));
+  for (const ReferenceAccuracy& reference : PaddingReferences()) {
+    if (reference.padding != "constant") continue;
+    EXPECT_LE(meter.Distance(reference, /*per_hop=*/10), 4);
+  }
+}
+
 TEST(AccuracyGoldenTest, TheNumberModelLosesItsWayWithLengthAndTheLetterModelDoesNot) {
   AccuracyMeter meter(CheckpointPath(""));
   const double number =

@@ -5,13 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
 #include "tests/golden/golden_data.h"
-#include "tests/golden/naive_gptj.h"
+#include "tests/golden/naive_model.h"
 #include "worker/engine/model/capture.h"
 #include "worker/engine/model/forward_pass.h"
 
@@ -64,6 +66,38 @@ TEST_P(FamilyTest, ASequenceInABatchIsTheSequenceAlone) {
         pass, *model_,
         {.sequences = 1, .tokens = tokens, .ids = ids.data() + s * tokens, .all_logits = true});
     EXPECT_LE(MaxDifference(alone, Rows(all, s * tokens, tokens, vocab_)), 1e-12);
+  }
+}
+
+TEST_P(FamilyTest, ASequenceIsTheSameBitForBitAloneAndInEveryBatch) {
+  for (const v1::Dtype dtype :
+       {v1::DTYPE_FLOAT32, v1::DTYPE_FLOAT64, v1::DTYPE_BFLOAT16, v1::DTYPE_FLOAT16}) {
+    const auto model = LoadModel(GoldenPath("models/" + GetParam()), dtype);
+    ForwardPass pass;
+    for (const int64_t tokens : {1, 2, 5, 17, 60, 100}) {
+      if (model->architecture().position == checkpoint::PositionKind::kLearned &&
+          tokens > model->architecture().n_positions) {
+        continue;
+      }
+      const auto one = RandomIds(tokens, vocab_, 1);
+      for (const bool all : {false, true}) {
+        const auto alone = Logits(
+            pass, *model, {.sequences = 1, .tokens = tokens, .ids = one.data(), .all_logits = all});
+        for (const int64_t sequences : {int64_t{2}, int64_t{3}, 272 / tokens}) {
+          for (const int64_t place : {int64_t{0}, sequences / 3, sequences - 1}) {
+            std::vector<int32_t> ids = RandomIds(sequences * tokens, vocab_, 2);
+            std::copy(one.begin(), one.end(), ids.begin() + place * tokens);
+            const auto logits = Logits(
+                pass, *model,
+                {.sequences = sequences, .tokens = tokens, .ids = ids.data(), .all_logits = all});
+            const int64_t rows = all ? tokens : 1;
+            EXPECT_EQ(Rows(logits, place * rows, rows, vocab_), alone)
+                << v1::Dtype_Name(dtype) << " " << tokens << " " << all << " at " << place << " of "
+                << sequences;
+          }
+        }
+      }
+    }
   }
 }
 
@@ -128,10 +162,87 @@ TEST(LongSequenceTest, AThousandTokensAreFiniteAndRight) {
     const auto ids = RandomIds(1017, float64->architecture().vocab_size, 6);
     const ForwardRequest request{.sequences = 1, .tokens = 1017, .ids = ids.data()};
     ForwardPass pass;
-    const auto expected = NaiveGptJ(path).Logits(ids);
+    const auto expected = NaiveModel(path).Logits(ids);
     for (const double logit : expected) ASSERT_TRUE(std::isfinite(logit));
     EXPECT_LE(MaxDifference(Logits(pass, *float64, request), expected), 1e-10) << name;
     EXPECT_LE(MaxDifference(Logits(pass, *float32, request), expected), 3e-4) << name;
+  }
+}
+
+// Biases by distance and windows, beyond the lengths of the reference data and across tiles of 128
+// queries; every token's logits.
+class FarKeysTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(FarKeysTest, LongSequencesAgreeWithThePlainImplementation) {
+  const std::string path = GoldenPath("models/" + GetParam());
+  const NaiveModel naive(path);
+  const auto float64 = LoadModel(path, v1::DTYPE_FLOAT64);
+  const auto float32 = LoadModel(path, v1::DTYPE_FLOAT32);
+  for (int64_t tokens : {300, 700}) {
+    if (naive.architecture().position == checkpoint::PositionKind::kLearned) {
+      tokens = std::min(tokens, naive.architecture().n_positions);
+    }
+    const auto ids = RandomIds(tokens, naive.architecture().vocab_size, 8);
+    NaiveModel::Matrix rows = naive.Embed(ids);
+    for (int64_t layer = 0; layer < naive.architecture().layers; ++layer) {
+      rows = naive.Layer(layer, rows);
+    }
+    std::vector<double> expected;
+    for (const auto& row : rows) {
+      const auto logits = naive.Head(row);
+      expected.insert(expected.end(), logits.begin(), logits.end());
+    }
+    const ForwardRequest request{
+        .sequences = 1, .tokens = tokens, .ids = ids.data(), .all_logits = true};
+    for (const bool general : {false, true}) {
+      ForwardPass pass({.general_operators = general});
+      EXPECT_LE(MaxDifference(Logits(pass, *float64, request), expected), 1e-10) << tokens;
+      EXPECT_LE(MaxDifference(Logits(pass, *float32, request), expected), 5e-4) << tokens;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FarKeysTest,
+                         testing::Values("bloom_h4", "bloom_h6", "mpt_h6", "mistral_sw", "gemma2",
+                                         "gpt_neo_local"),
+                         [](const auto& info) { return info.param; });
+
+// Sanitizers slow loops down and take memory of their own.
+#ifdef HOPSCOPE_SANITIZED
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Peak resident memory of this process, in bytes.
+int64_t PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.rfind("VmHWM:", 0) == 0) return std::stoll(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+// A matrix of weights [tokens, tokens] would take 1 GiB a head in float32; a tile of 128 queries
+// takes 8 MiB.
+TEST(LongSequenceTest, SixteenThousandTokensTakeTilesOfAttentionAlone) {
+  const int64_t tokens = kSanitized ? 4096 : 16'384;
+  const auto model = LoadModel(GoldenPath("models/gptj_1head"), v1::DTYPE_FLOAT32);
+  EXPECT_LE(ForwardPass::BufferBytes(model->architecture(), tokens), int64_t{200} << 20);
+  const auto ids = RandomIds(tokens, model->architecture().vocab_size, 9);
+  for (const bool general : {false, true}) {
+    const int64_t before = PeakBytes();
+    ForwardPass pass({.general_operators = general});
+    for (const double logit :
+         Logits(pass, *model, {.sequences = 1, .tokens = tokens, .ids = ids.data()})) {
+      ASSERT_TRUE(std::isfinite(logit));
+    }
+    const int64_t grown = PeakBytes() - before;
+    std::printf("%s operators: %ld tokens grew the process by %ld MiB, to a peak of %ld MiB\n",
+                general ? "general" : "own", static_cast<long>(tokens),
+                static_cast<long>(grown >> 20), static_cast<long>(PeakBytes() >> 20));
+    EXPECT_LE(kSanitized ? 0 : grown, int64_t{512} << 20);
   }
 }
 

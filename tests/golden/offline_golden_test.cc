@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -194,7 +195,76 @@ TEST_F(OfflineTest, ScoreWritesAccuracyOfTheLabels) {
   EXPECT_NEAR(correct.at("mean"), 5.0 / 6, 1e-12);
 
   folder_.Write("tokens.jsonl", text + Line({1, 2, 3}));
-  EXPECT_THAT(RunScore(options).message(), HasSubstr("tokens.jsonl:7: scorer accuracy needs"));
+  EXPECT_THAT(RunScore(options).message(), HasSubstr("tokens.jsonl:7: scorers accuracy"));
+}
+
+TEST_F(OfflineTest, ScoreLabelsHeadsAndNamesWhatItDid) {
+  const Tensors expected(GoldenPath("expected/trained_number/expected.safetensors"));
+  const nlohmann::json golden = ReadJson(GoldenPath("expected/trained_number/scores.json"));
+  const std::vector<int64_t> ids = expected.Integers("ids");
+  std::string text;
+  for (size_t i = 0; i < ids.size(); i += 17) {
+    text += Line({ids.begin() + i, ids.begin() + i + 17}, ",\"queries\":[5,16]");
+  }
+  folder_.Write("tokens.jsonl", text);
+  engine::ScoreOptions options{.checkpoint = CheckpointPath("number/step-06750"),
+                               .tokens = folder_.Path("tokens.jsonl"),
+                               .scorers = {"positional_symbolic"},
+                               .gammas = {0.05, 0.1, 0.2},
+                               .output = folder_.Path("out.json"),
+                               .threads = 2};
+  ASSERT_TRUE(RunScore(options).ok()) << RunScore(options);
+  nlohmann::json scores =
+      ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  ASSERT_EQ(scores.at("labels").size(), 3);
+  for (const nlohmann::json& labels : scores.at("labels")) {
+    const std::string gamma = absl::StrCat(labels.at("gamma").get<double>());
+    EXPECT_EQ(labels.at("heads"), golden.at("purity_label").at(gamma)) << gamma;
+  }
+  EXPECT_EQ(scores.at("params"),
+            nlohmann::json::parse(R"({"taus":0.0001,"queries":"last","mode":"tokens","eps":0.0})"));
+  EXPECT_TRUE(scores.at("flags").empty());
+  EXPECT_FALSE(scores.contains("mode_per_item"));
+
+  options.params = {"positional_symbolic.queries=hops"};
+  ASSERT_TRUE(RunScore(options).ok());
+  scores = ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  EXPECT_EQ(scores.at("axes"), nlohmann::json::parse(R"(["steps","layers","heads"])"));
+  EXPECT_EQ(scores.at("positional").at("mean").size(), 2);
+  EXPECT_EQ(scores.at("labels")[0].at("heads").size(), 2);
+  EXPECT_EQ(scores.at("labels")[0].at("heads")[1].size(), 12);
+
+  // Lines of which some are long.
+  text.clear();
+  for (const int64_t length : {17, 70}) text += Line({ids.begin(), ids.begin() + length});
+  folder_.Write("tokens.jsonl", text);
+  EXPECT_THAT(RunScore(options).message(),
+              HasSubstr("tokens.jsonl:1: positional_symbolic.queries=hops needs \"queries\""));
+  options.params.clear();
+  ASSERT_TRUE(RunScore(options).ok());
+  scores = ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  EXPECT_EQ(scores.at("params").at("mode"), "auto");
+  EXPECT_EQ(scores.at("mode_per_item"), nlohmann::json::parse(R"(["tokens","blocks"])"));
+  options.params = {"positional_symbolic.queries=all"};
+  ASSERT_TRUE(RunScore(options).ok());
+  folder_.Write("tokens.jsonl", Line({ids.begin(), ids.begin() + 514}));
+  EXPECT_THAT(RunScore(options).message(), HasSubstr("pairs of keys"));
+  options.gammas = {0.6};
+  EXPECT_THAT(RunScore(options).message(), HasSubstr("--gamma"));
+}
+
+TEST_F(OfflineTest, ScoreDoesNotLabelContentsThatHoldTheirPosition) {
+  folder_.Write("tokens.jsonl", "{\"tokens\":[1,2,3,4]}\n");
+  ASSERT_TRUE(RunScore({.checkpoint = GoldenPath("models/gpt2_tied"),
+                        .tokens = folder_.Path("tokens.jsonl"),
+                        .scorers = {"positional_symbolic"},
+                        .output = folder_.Path("out.json"),
+                        .threads = 1})
+                  .ok());
+  const nlohmann::json scores =
+      ReadJson(folder_.Path("out.json")).at("scorers").at("positional_symbolic");
+  EXPECT_EQ(scores.at("flags"), nlohmann::json::parse(R"(["position_in_content"])"));
+  EXPECT_FALSE(scores.contains("labels"));
 }
 
 TEST_F(OfflineTest, ScoreLeavesOutWhatHasNoValue) {
@@ -212,6 +282,43 @@ TEST_F(OfflineTest, ScoreLeavesOutWhatHasNoValue) {
   EXPECT_TRUE(scores.at("self_mass").at("per_item")[0][0][0].is_number());
   EXPECT_EQ(scores.at("positional").at("mean")[0][0],
             scores.at("positional").at("per_item")[1][0][0]);
+}
+
+TEST_F(OfflineTest, ScoreWritesExtremesAndWeightedIds) {
+  WriteThree(Tensors(GoldenPath("expected/gptj_partial/expected.safetensors")));
+  const nlohmann::json expected = ReadJson(GoldenPath("expected/gptj_partial/scores.json"));
+  engine::ScoreOptions options{.checkpoint = GoldenPath("models/gptj_partial"),
+                               .tokens = folder_.Path("tokens.jsonl"),
+                               .scorers = {"frequency_use", "logit_gap", "retrieval_head"},
+                               .dtype = "float64",
+                               .output = folder_.Path("out.json"),
+                               .threads = 1};
+  const absl::Status status = RunScore(options);
+  ASSERT_TRUE(status.ok()) << status;
+  const nlohmann::json scorers = ReadJson(folder_.Path("out.json")).at("scorers");
+  const nlohmann::json& logits = scorers.at("frequency_use").at("max_logit");
+  EXPECT_EQ(scorers.at("frequency_use").at("axes"), nlohmann::json({"layers", "heads", "planes"}));
+  EXPECT_EQ(logits.at("mean")[1][3].size(), 4);
+  const nlohmann::json& gap = scorers.at("logit_gap").at("gap");
+  for (size_t layer = 0; layer < 2; ++layer) {
+    for (size_t head = 0; head < 4; ++head) {
+      EXPECT_NEAR(logits.at("weighted_id")[layer][head], expected.at("weighted_id")[layer][head],
+                  1e-8);
+      double smallest = HUGE_VAL;
+      for (const char* length : {"5", "17", "33"}) {
+        const double one = expected.at("by_len").at(length).at("logit_gap")[layer][head];
+        smallest = std::min(smallest, one);
+      }
+      EXPECT_NEAR(gap.at("min")[layer][head], smallest, 1e-9);
+      EXPECT_TRUE(scorers.at("logit_gap").at("target_gap").at("min")[layer][head].is_null());
+      EXPECT_TRUE(
+          scorers.at("retrieval_head").at("retrieval_score").at("mean")[layer][head].is_null())
+          << "no needle";
+    }
+  }
+
+  options.checkpoint = GoldenPath("models/bloom_h4");
+  EXPECT_EQ(common::ErrorReason(RunScore(options)), "POSITIONS_NOT_ROTARY");
 }
 
 TEST_F(OfflineTest, ScoreRefusesBadOptions) {

@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "hopscope/v1/dispatch.pb.h"
+#include "worker/engine/tokens_reader.h"
 
 namespace hopscope::engine {
 
@@ -66,6 +67,24 @@ class Engine {
 
   // False where the device no longer answers; /livez then fails.
   virtual bool Healthy() const = 0;
+
+  // Where the sequences of task "tokens" come from; without it, its units fail. Set before the
+  // first run; must outlive the last.
+  void set_tokens_reader(TokensReader* reader) { tokens_reader_ = reader; }
+
+ protected:
+  // The sequences of a unit of task "tokens".
+  absl::StatusOr<TokensReader::Lines> ReadTokens(const v1::WorkUnit& unit,
+                                                 const CancelFlag& cancel) const {
+    if (tokens_reader_ == nullptr) {
+      return absl::InternalError("this worker cannot read uploaded sequences");
+    }
+    return tokens_reader_->Read(unit.sequences().tokens_digest(), unit.first_item(),
+                                unit.item_count(), cancel);
+  }
+
+ private:
+  TokensReader* tokens_reader_ = nullptr;
 };
 
 }  // namespace hopscope::engine

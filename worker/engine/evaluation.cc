@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/mutex.h"
+#include "common/status.h"
 
 namespace hopscope::engine {
 namespace {
@@ -37,6 +38,7 @@ class FanOut : public ForwardObserver {
       interest_.residual |= interest.residual;
       interest_.projections |= interest.projections;
       interest_.attention |= interest.attention;
+      interest_.attended |= interest.attended;
     }
   }
 
@@ -54,9 +56,18 @@ class FanOut : public ForwardObserver {
     ForEach([](const Interest& i) { return i.attention; },
             [&](BatchScorer& scorer) { scorer.OnAttention(attention); });
   }
+  void OnAttended(int64_t layer, int64_t first_query, const MatrixView& rows) override {
+    ForEach([](const Interest& i) { return i.attended; },
+            [&](BatchScorer& scorer) { scorer.OnAttended(layer, first_query, rows); });
+  }
   void OnLogits(const MatrixView& logits) {
     ForEach([](const Interest&) { return true; },
             [&](BatchScorer& scorer) { scorer.OnLogits(logits); });
+  }
+
+  absl::Status error() const {
+    for (const auto& scorer : scorers_) HOPSCOPE_RETURN_IF_ERROR(scorer->error());
+    return absl::OkStatus();
   }
 
   const std::vector<double>& seconds() const { return seconds_; }
@@ -165,6 +176,7 @@ absl::Status RunBatch(const Evaluation& evaluation, absl::Span<const int64_t> it
                                                                    .cancel = evaluation.cancel});
   if (!logits.ok()) return std::move(logits).status();
   fan_out.OnLogits(*logits);
+  HOPSCOPE_RETURN_IF_ERROR(fan_out.error());
   // A scorer that saw the flag may have stopped anywhere.
   if (evaluation.cancel != nullptr && evaluation.cancel->cancelled()) return Cancelled();
   progress.Count(count, tokens, SecondsSince(start), fan_out.seconds());

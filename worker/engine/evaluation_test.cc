@@ -3,14 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <numeric>
 #include <vector>
 
+#include "common/checkpoint/checkpoint.h"
+#include "worker/engine/compute_pool.h"
 #include "worker/engine/model/forward_pass.h"
+#include "worker/engine/scorers/registry.h"
+#include "worker/engine/sequence_source.h"
+#include "worker/engine/testing/engine_fixture.h"
 
 namespace hopscope::engine {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 checkpoint::Architecture Architecture(int64_t width) {
   checkpoint::Architecture a;
@@ -56,6 +63,56 @@ TEST(MicroBatchTest, EachHoldsOneLengthAndItemsKeepTheirOrder) {
 TEST(MicroBatchTest, NoItemsMakeNoBatches) {
   const ListSource source({});
   EXPECT_TRUE(PlanMicroBatches(Architecture(128), {}, source).empty());
+}
+
+// Items of many lengths, in one evaluation and each in one of its own.
+TEST(EvaluateTest, ItemsOfMixedLengthsAreWhatTheyAreAloneBitForBit) {
+  const auto root = testing::OpenRoot(testing::ShippedCheckpoints());
+  v1::WorkUnit unit = testing::MakeUnit(*root, "number", 2, 0, 60);
+  const auto made = TaskSource::Create(unit.sequences(), 0, 60);
+  ASSERT_TRUE(made.ok()) << made.status();
+  std::vector<int64_t> items(60);
+  std::iota(items.begin(), items.end(), 0);
+  std::vector<Sequence> sequences = *made->Make(items);
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    auto& tokens = sequences[i].tokens;
+    const std::vector<int32_t> window = tokens;
+    // From 5 to 300 tokens, most lengths several times.
+    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(i * 7 % 13));
+    if (i % 20 == 0) {
+      while (tokens.size() < 283) tokens.insert(tokens.begin(), window.begin(), window.end());
+    }
+  }
+  const auto opened = root->OpenCheckpoint("number/step-06750");
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  ComputePool pool(2);
+  for (const v1::Dtype dtype : {v1::DTYPE_FLOAT32, v1::DTYPE_BFLOAT16}) {
+    const auto model = Model::Load(*opened, dtype);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto score = [&](const std::vector<Sequence>& some) {
+      const auto count = static_cast<int64_t>(some.size());
+      ItemFailures failures(count);
+      auto scorer =
+          MakeScorer("scorer", unit.scorers(1), (*model)->architecture(), count, &failures);
+      EXPECT_TRUE(scorer.ok()) << scorer.status();
+      const ListSource source(some);
+      EXPECT_TRUE(Evaluate({.model = model->get(), .source = &source, .scorers = {scorer->get()}},
+                           &pool, nullptr)
+                      .ok());
+      return *std::move(scorer);
+    };
+    const auto together = score(sequences);
+    for (size_t item = 0; item < sequences.size(); item += 6) {
+      const auto alone = score({sequences[item]});
+      for (size_t t = 0; t < alone->tables().size(); ++t) {
+        const MetricTable& expected = alone->tables()[t];
+        EXPECT_EQ(std::memcmp(together->tables()[t].item(static_cast<int64_t>(item)),
+                              expected.item(0), expected.cells() * sizeof(double)),
+                  0)
+            << expected.metric() << " of item " << item << " in " << v1::Dtype_Name(dtype);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -87,12 +87,15 @@ absl::Status FailureOf(const std::string& reason) {
 }
 
 // Moments of one metric over the items that have a result.
-v1::ScoreMoments Moments(uint64_t hash, int layers, int heads, const std::vector<int64_t>& items) {
+v1::ScoreMoments Moments(uint64_t hash, int steps, int layers, int heads,
+                         const std::vector<int64_t>& items) {
   v1::ScoreMoments moments;
+  moments.set_steps(steps);
   moments.set_layers(layers);
   moments.set_heads(heads);
-  for (int64_t head = 0; head < int64_t{layers} * heads; ++head) {
-    const uint64_t head_hash = Mix(hash + static_cast<uint64_t>(head));
+  const int64_t size = int64_t{std::max(steps, 1)} * std::max(layers, 1) * std::max(heads, 1);
+  for (int64_t cell = 0; cell < size; ++cell) {
+    const uint64_t head_hash = Mix(hash + static_cast<uint64_t>(cell));
     // Welford's recurrence.
     int64_t count = 0;
     double mean = 0;
@@ -134,6 +137,11 @@ void FakeEngine::Describe(v1::WorkerDescription* description) const {
 }
 
 v1::UnitResult FakeEngine::Expected(const v1::WorkUnit& unit) const {
+  return Compute(unit, nullptr);
+}
+
+v1::UnitResult FakeEngine::Compute(const v1::WorkUnit& unit,
+                                   const std::vector<tokens::TokensLine>* lines) const {
   ItemPredicate failing_items;
   {
     common::MutexLock lock(&mutex_);
@@ -158,6 +166,10 @@ v1::UnitResult FakeEngine::Expected(const v1::WorkUnit& unit) const {
       continue;
     }
     items.push_back(item);
+    if (lines != nullptr && !(*lines)[item - unit.first_item()].label.has_value()) {
+      result.set_items_unlabelled(result.items_unlabelled() + 1);
+      continue;
+    }
     correct += Uniform(answers, item) < accuracy;
   }
   result.set_items(static_cast<int64_t>(items.size()));
@@ -165,11 +177,15 @@ v1::UnitResult FakeEngine::Expected(const v1::WorkUnit& unit) const {
   for (const v1::ScorerSpec& scorer : unit.scorers()) {
     if (scorer.name() == "accuracy") continue;  // the counts above
     for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
-      for (const std::string& metric : spec::FindScorer(scorer.name())->metrics()) {
+      for (const std::string& metric : spec::ResultMetrics(scorer)) {
         uint64_t hash = Hash(content, scorer.name());
         hash = Hash(Hash(hash, Bytes(params)), metric);
         v1::ScoreMoments* moments = result.add_scores();
-        *moments = Moments(hash, options_.layers, options_.heads, items);
+        const bool per_head = spec::ScoresEachHead(scorer);
+        *moments = Moments(
+            hash,
+            scorer.name() == spec::kAccuracyByPosition ? unit.sequences().window().target() : 0,
+            per_head ? options_.layers : 0, per_head ? options_.heads : 0, items);
         moments->set_scorer(scorer.name());
         *moments->mutable_params() = params;
         moments->set_metric(metric);
@@ -204,7 +220,14 @@ absl::StatusOr<v1::UnitResult> FakeEngine::Run(const v1::WorkUnit& unit, const C
       failure = failing_units_reason_;
     }
   }
-  absl::Status status = Wait(unit, cancel);
+  TokensReader::Lines lines;
+  absl::Status status;
+  if (unit.sequences().task() == spec::kTokensTask) {
+    absl::StatusOr<TokensReader::Lines> read = ReadTokens(unit, cancel);
+    if (read.ok()) lines = *std::move(read);
+    status = read.status();
+  }
+  if (status.ok()) status = Wait(unit, cancel);
   {
     common::MutexLock lock(&mutex_);
     --running_;
@@ -218,7 +241,7 @@ absl::StatusOr<v1::UnitResult> FakeEngine::Run(const v1::WorkUnit& unit, const C
     statistics->sequences = unit.item_count();
     statistics->tokens = unit.item_count() * length;
   }
-  return Expected(unit);
+  return Compute(unit, lines.get());
 }
 
 absl::Status FakeEngine::Wait(const v1::WorkUnit& unit, const CancelFlag& cancel) {

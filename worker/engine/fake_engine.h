@@ -69,7 +69,8 @@ class FakeEngine : public Engine {
   bool Healthy() const override;
 
   // The result that an undisturbed run of the unit gives: what a test compares with. The unit may
-  // be longer than any that was planned, such as a whole cell.
+  // be longer than any that was planned, such as a whole cell. Uploaded sequences count as
+  // labelled.
   v1::UnitResult Expected(const v1::WorkUnit& unit) const;
 
   // Run number `run` ends with an error of that reason (CHECKPOINT, OUT_OF_MEMORY, INTERNAL) in
@@ -103,6 +104,9 @@ class FakeEngine : public Engine {
   int peak_runs() const;
 
  private:
+  // `lines` are the unit's uploaded sequences; null: it has none.
+  v1::UnitResult Compute(const v1::WorkUnit& unit,
+                         const std::vector<tokens::TokensLine>* lines) const;
   // Waits out delay and hold. CANCELLED where the flag is set meanwhile.
   absl::Status Wait(const v1::WorkUnit& unit, const CancelFlag& cancel);
   void TouchCheckpoint(const std::string& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

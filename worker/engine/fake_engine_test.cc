@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/catalog.h"
+#include "common/spec/scorer_params.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -16,6 +18,7 @@ namespace {
 
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 
 v1::WorkUnit Unit(int64_t first, int64_t count) {
@@ -42,8 +45,7 @@ v1::WorkUnit Unit(int64_t first, int64_t count) {
   for (const double tau : {1e-4, 1.0}) {
     params["taus"].mutable_list_value()->add_values()->set_number_value(tau);
   }
-  params["queries"].set_string_value("last");
-  params["mode"].set_string_value("tokens");
+  EXPECT_TRUE(spec::NormalizeScorerParams("scorers[1]", scores).ok());
   return unit;
 }
 
@@ -329,8 +331,12 @@ TEST(FakeEngineTest, DescribesItself) {
   EXPECT_EQ(description.capacity(), 5);
   EXPECT_EQ(description.kind(), "fake-x");
   EXPECT_EQ(description.device(), "cpu");
-  EXPECT_THAT(description.tasks(), ElementsAre("number", "letter"));
-  EXPECT_THAT(description.scorers(), ElementsAre("accuracy", "positional_symbolic"));
+  std::vector<std::string> tasks;
+  for (const v1::TaskCapability& task : spec::Tasks()) tasks.push_back(task.name());
+  EXPECT_THAT(description.tasks(), ElementsAreArray(tasks));
+  std::vector<std::string> scorers;
+  for (const v1::ScorerCapability& scorer : spec::Scorers()) scorers.push_back(scorer.name());
+  EXPECT_THAT(description.scorers(), ElementsAreArray(scorers));
   EXPECT_THAT(description.model_families(), ElementsAre("gptj"));
   EXPECT_EQ(description.dtypes_size(), 4);
   EXPECT_GT(description.memory_bytes(), 0);

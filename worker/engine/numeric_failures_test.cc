@@ -20,6 +20,7 @@
 namespace hopscope::engine {
 namespace {
 
+using testing::CopiedRoot;
 using ::testing::Each;
 
 constexpr char kCheckpoint[] = "number/step-06750";
@@ -102,6 +103,60 @@ TEST_P(NumericFailuresTest, LeaveTheOthersOfTheirBatchBitForBit) {
                 0)
           << expected.metric() << " of item " << item;
     }
+  }
+}
+
+// Sequences of different lengths are never padded: the padding token's row is not looked at.
+TEST_P(NumericFailuresTest, DoNotComeFromTheTokenOfPadding) {
+  copy_.SetEmbedding(kCheckpoint, 0, GetParam());
+  std::vector<Sequence> mixed = sequences_;
+  for (size_t i = 0; i < mixed.size(); ++i) {
+    auto& tokens = mixed[i].tokens;
+    tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(i % 9));
+  }
+  std::set<int64_t> spoilt;
+  for (size_t i = 0; i < mixed.size(); ++i) {
+    const auto& tokens = mixed[i].tokens;
+    if (std::find(tokens.begin(), tokens.end(), kSpoilt) != tokens.end()) {
+      spoilt.insert(static_cast<int64_t>(i));
+    }
+  }
+  const auto opened = copy_.root().OpenCheckpoint(kCheckpoint);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto model = Model::Load(*opened, v1::DTYPE_FLOAT32);
+  ASSERT_TRUE(model.ok()) << model.status();
+  ItemFailures failures(kItems);
+  const auto scorer =
+      MakeScorer("scorer", unit_.scorers(1), (*model)->architecture(), kItems, &failures);
+  ASSERT_TRUE(scorer.ok()) << scorer.status();
+  ComputePool pool(2);
+  const ListSource source(mixed);
+  ASSERT_TRUE(Evaluate({.model = model->get(), .source = &source, .scorers = {scorer->get()}},
+                       &pool, nullptr)
+                  .ok());
+  for (int64_t item = 0; item < kItems; ++item) {
+    EXPECT_EQ(failures.failed(item), spoilt.contains(item)) << item;
+  }
+}
+
+// One number of a layer spoils everything that goes through it.
+TEST_P(NumericFailuresTest, OfALayerFailEveryItemAndSayWhy) {
+  if (std::isfinite(GetParam())) GTEST_SKIP() << "a large number need not spoil anything";
+  CopiedRoot copy;
+  copy.SetWeight(kCheckpoint, checkpoint::WeightRole::kMlpDown, 5, GetParam());
+  v1::WorkUnit unit = unit_;
+  *unit.mutable_checkpoint() = testing::MakeUnit(copy.root(), "number", 2, 0, 1).checkpoint();
+  for (const v1::Dtype dtype : {v1::DTYPE_FLOAT32, v1::DTYPE_BFLOAT16}) {
+    unit.set_dtype(dtype);
+    const CancelFlag cancel;
+    const auto result = testing::MakeEngine(&copy.root(), 2)->Run(unit, cancel, nullptr);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->items_failed(), kItems);
+    EXPECT_EQ(result->items(), 0);
+    EXPECT_EQ(result->correct(), 0);
+    ASSERT_GT(result->item_failures_size(), 0);
+    EXPECT_EQ(result->item_failures(0).failure().reason(), "NUMERIC");
+    EXPECT_THAT(result->item_failures(0).failure().message(), ::testing::HasSubstr("NaN"));
   }
 }
 

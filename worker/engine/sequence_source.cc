@@ -1,5 +1,6 @@
 #include "worker/engine/sequence_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/spec/reasons.h"
@@ -42,6 +43,22 @@ absl::StatusOr<std::vector<Sequence>> TaskSource::Make(absl::Span<const int64_t>
     begin = end;
   }
   return sequences;
+}
+
+Sequence SequenceOf(const tokens::TokensLine& line) {
+  Sequence sequence;
+  sequence.tokens = line.tokens;
+  sequence.label = line.label.value_or(-1);
+  sequence.queries = line.queries;
+  sequence.blocks = line.blocks;
+  sequence.needle = line.needle;
+  return sequence;
+}
+
+int32_t ListSource::queries() const {
+  size_t most = 0;
+  for (const Sequence& sequence : sequences_) most = std::max(most, QuerySlots(sequence).size());
+  return static_cast<int32_t>(most);
 }
 
 absl::StatusOr<std::vector<Sequence>> ListSource::Make(absl::Span<const int64_t> items) const {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/tokens/tokens_file.h"
 #include "hopscope/v1/dispatch.pb.h"
 #include "worker/engine/tasks/task.h"
 
@@ -21,6 +22,8 @@ class SequenceSource {
   virtual int64_t items() const = 0;
   // Tokens of item 0 <= item < items().
   virtual int64_t tokens(int64_t item) const = 0;
+  // The most slots that an item names as queries (QuerySlots).
+  virtual int32_t queries() const = 0;
   // The sequences of some items, in their order.
   virtual absl::StatusOr<std::vector<Sequence>> Make(absl::Span<const int64_t> items) const = 0;
 };
@@ -36,6 +39,7 @@ class TaskSource : public SequenceSource {
 
   int64_t items() const override { return items_; }
   int64_t tokens(int64_t /*item*/) const override { return tokens_; }
+  int32_t queries() const override { return spec_.hops(); }
   absl::StatusOr<std::vector<Sequence>> Make(absl::Span<const int64_t> items) const override;
 
  private:
@@ -48,6 +52,9 @@ class TaskSource : public SequenceSource {
   int64_t tokens_;
 };
 
+// A line of a tokens file as a sequence; without a label, its label is -1.
+Sequence SequenceOf(const tokens::TokensLine& line);
+
 // Hands out sequences that are there already.
 class ListSource : public SequenceSource {
  public:
@@ -58,6 +65,7 @@ class ListSource : public SequenceSource {
   int64_t tokens(int64_t item) const override {
     return static_cast<int64_t>(sequences_[item].tokens.size());
   }
+  int32_t queries() const override;
   absl::StatusOr<std::vector<Sequence>> Make(absl::Span<const int64_t> items) const override;
 
  private:

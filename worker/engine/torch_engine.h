@@ -17,7 +17,9 @@
 #include "common/checkpoint/model_root.h"
 #include "worker/engine/compute_pool.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/head_means_cache.h"
 #include "worker/engine/model_cache.h"
+#include "worker/engine/sequence_source.h"
 
 namespace hopscope::engine {
 
@@ -49,6 +51,16 @@ class TorchEngine : public Engine {
  private:
   TorchEngine(const Options& options, Device device, v1::WorkerDescription description);
 
+  // What a unit computes on, and what it asks of a model.
+  struct UnitSequences {
+    std::vector<Sequence> list;  // those that `source` hands out, where it does not make them
+    std::unique_ptr<SequenceSource> source;
+    int64_t vocab_size = 0;
+    int64_t longest = 0;  // tokens of a sequence
+  };
+  absl::StatusOr<UnitSequences> FindSequences(const v1::WorkUnit& unit,
+                                              const CancelFlag& cancel) const;
+
   absl::StatusOr<v1::UnitResult> RunUnit(const v1::WorkUnit& unit, const CancelFlag& cancel,
                                          RunStatistics* statistics);
 
@@ -56,6 +68,7 @@ class TorchEngine : public Engine {
   const v1::WorkerDescription description_;
   std::atomic<bool> healthy_{true};
   ModelCache cache_;
+  HeadMeansCache head_means_;
   ComputePool pool_;
 };
 

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "worker/engine/sequence_source.h"
 #include "worker/engine/testing/engine_fixture.h"
 
 namespace hopscope::engine {
@@ -63,10 +64,36 @@ TEST_F(TorchEngineTest, DescribesItself) {
   EXPECT_EQ(description.threads(), 3);
   EXPECT_GE(description.capacity(), 1);
   EXPECT_THAT(description.kind(), AllOf(StartsWith("cpu-"), HasSubstr("/torch-2.")));
-  EXPECT_THAT(description.dtypes(), ElementsAre(v1::DTYPE_FLOAT32, v1::DTYPE_FLOAT64));
+  EXPECT_THAT(description.dtypes(), ElementsAre(v1::DTYPE_FLOAT32, v1::DTYPE_FLOAT64,
+                                                v1::DTYPE_BFLOAT16, v1::DTYPE_FLOAT16));
   EXPECT_THAT(description.model_families(), ::testing::Contains("gptj"));
   EXPECT_EQ(description.tasks_size(), static_cast<int>(spec::Tasks().size()));
   EXPECT_EQ(description.scorers_size(), static_cast<int>(spec::Scorers().size()));
+}
+
+TEST_F(TorchEngineTest, ScoresEveryHopOfThePath) {
+  const auto engine = MakeEngine(root_.get(), 2);
+  v1::WorkUnit unit = Unit("number", 3, 0, 20);
+  auto& params = *unit.mutable_scorers(1)->mutable_params()->mutable_fields();
+  const auto last = engine->Run(unit, cancel_, nullptr);
+  params["queries"].set_string_value("hops");
+  const auto hops = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(last.ok()) << last.status();
+  ASSERT_TRUE(hops.ok()) << hops.status();
+  ASSERT_EQ(hops->scores_size(), last->scores_size());
+  for (int i = 0; i < hops->scores_size(); ++i) {
+    EXPECT_EQ(last->scores(i).steps(), 0);
+    EXPECT_EQ(hops->scores(i).steps(), 3);
+    ASSERT_EQ(hops->scores(i).mean_size(), 3 * 12);
+    EXPECT_THAT(hops->scores(i).count(), Each(20));
+    EXPECT_THAT(hops->scores(i).flags(), ::testing::IsEmpty());
+    // The first step is the last token. Its layers are computed for all tokens now.
+    for (int layer = 0; layer < 12; ++layer) {
+      EXPECT_NEAR(hops->scores(i).mean(layer), last->scores(i).mean(layer), 1e-3);
+    }
+  }
+  // Layer 1 of this model is positional at every slot that reads.
+  for (const int step : {0, 1, 2}) EXPECT_GT(hops->scores(0).mean(12 * step + 1), 0.9);
 }
 
 TEST_F(TorchEngineTest, ComputesAUnit) {
@@ -232,9 +259,20 @@ TEST_F(TorchEngineTest, WhatItDoesNotKnowIsAnInternalError) {
   unit = Unit("number", 1, 0, 4);
   unit.mutable_sequences()->set_task("riddle");
   EXPECT_EQ(common::ErrorReason(engine->Run(unit, cancel_, nullptr).status()), "INTERNAL");
-  unit = Unit("number", 1, 0, 4);
-  unit.set_dtype(v1::DTYPE_BFLOAT16);
-  EXPECT_FALSE(engine->Run(unit, cancel_, nullptr).ok());
+}
+
+TEST_F(TorchEngineTest, SixteenBitsAreAKindOfTheirOwnAndSolveTheTask) {
+  const auto engine = MakeEngine(root_.get(), 2);
+  for (const auto& [dtype, name] :
+       {std::pair{v1::DTYPE_BFLOAT16, "/bfloat16"}, std::pair{v1::DTYPE_FLOAT16, "/float16"}}) {
+    v1::WorkUnit unit = Unit("number", 2, 0, 200);
+    unit.set_dtype(dtype);
+    const auto result = engine->Run(unit, cancel_, nullptr);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_THAT(result->kind(), ::testing::EndsWith(name));
+    EXPECT_EQ(result->items(), 200);
+    EXPECT_GE(result->correct(), 190);
+  }
 }
 
 TEST_F(TorchEngineTest, KeepsAsManyModelsAsFit) {
@@ -293,6 +331,75 @@ TEST_F(TorchEngineTest, OptionsAreChecked) {
   // No machine has so many.
   EXPECT_EQ(common::ErrorReason(create("cuda:100000", 1, 0)), "CUDA_UNAVAILABLE");
   EXPECT_TRUE(create("auto", 1, 0).ok());
+}
+
+// Hands out lines that are there.
+class LinesReader : public TokensReader {
+ public:
+  absl::StatusOr<Lines> Read(const std::string& digest, int64_t first_item, int64_t item_count,
+                             const CancelFlag&) override {
+    if (digest != "sha256:1") return absl::NotFoundError("no such sequences");
+    return std::make_shared<const std::vector<tokens::TokensLine>>(
+        lines.begin() + first_item, lines.begin() + first_item + item_count);
+  }
+
+  std::vector<tokens::TokensLine> lines;
+};
+
+TEST_F(TorchEngineTest, UploadedSequencesGiveWhatTheSameSequencesOfATaskGive) {
+  v1::WorkUnit unit = Unit("letter", 2, 0, 40);
+  const auto engine = MakeEngine(root_.get(), 2);
+  const auto made = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(made.ok()) << made.status();
+
+  LinesReader reader;
+  const auto source = TaskSource::Create(unit.sequences(), 0, 40);
+  for (int64_t item = 0; item < 40; ++item) {
+    const Sequence sequence = source->Make({&item, 1})->front();
+    tokens::TokensLine& line = reader.lines.emplace_back();
+    line.tokens = sequence.tokens;
+    line.label = sequence.label;
+  }
+  unit.mutable_sequences()->Clear();
+  unit.mutable_sequences()->set_task("tokens");
+  unit.mutable_sequences()->set_tokens_digest("sha256:1");
+  EXPECT_FALSE(engine->Run(unit, cancel_, nullptr).ok()) << "nobody reads sequences";
+  engine->set_tokens_reader(&reader);
+  const auto uploaded = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(uploaded.ok()) << uploaded.status();
+  EXPECT_EQ(Bytes(*uploaded), Bytes(*made));
+
+  // Of several lengths, some without a label.
+  reader.lines[3].label.reset();
+  reader.lines[5].label.reset();
+  reader.lines[5].tokens.resize(7);
+  const auto mixed = engine->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  EXPECT_EQ(mixed->items(), 40);
+  EXPECT_EQ(mixed->items_unlabelled(), 2);
+  EXPECT_EQ(mixed->correct(), 38);
+
+  reader.lines[0].tokens[0] = 129;
+  const absl::Status large = engine->Run(unit, cancel_, nullptr).status();
+  EXPECT_EQ(common::ErrorReason(large), "CHECKPOINT");
+  EXPECT_THAT(large.message(), HasSubstr("needs 130"));
+  unit.mutable_sequences()->set_tokens_digest("sha256:2");
+  EXPECT_EQ(common::ErrorReason(engine->Run(unit, cancel_, nullptr).status()), "INTERNAL");
+}
+
+TEST_F(TorchEngineTest, CountsAnswersBySlot) {
+  v1::WorkUnit unit = Unit("letter", 1, 0, 64);
+  unit.clear_scorers();
+  unit.add_scorers()->set_name("accuracy_by_position");
+  const auto result = MakeEngine(root_.get(), 2)->Run(unit, cancel_, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->scores_size(), 1);
+  EXPECT_EQ(result->scores(0).steps(), 8);
+  EXPECT_EQ(result->scores(0).layers(), 0);
+  int64_t items = 0;
+  for (const int64_t count : result->scores(0).count()) items += count;
+  EXPECT_EQ(items, 64);
+  EXPECT_THAT(result->scores(0).mean(), Each(1));
 }
 
 }  // namespace

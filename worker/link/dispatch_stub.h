@@ -26,6 +26,8 @@ class DispatchStub {
                                                           Call* call) = 0;
   virtual absl::StatusOr<v1::ReportUnitResponse> ReportUnit(const v1::ReportUnitRequest& request,
                                                             Call* call) = 0;
+  virtual absl::StatusOr<v1::FetchTokensResponse> FetchTokens(const v1::FetchTokensRequest& request,
+                                                              Call* call) = 0;
 };
 
 }  // namespace hopscope::link

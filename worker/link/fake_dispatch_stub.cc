@@ -220,6 +220,35 @@ absl::StatusOr<v1::ReportUnitResponse> FakeDispatchStub::ReportUnit(
   return Apply(request);
 }
 
+void FakeDispatchStub::SetTokens(const std::string& digest, std::vector<std::string> lines,
+                                 size_t page_bytes) {
+  common::MutexLock lock(&mutex_);
+  tokens_[digest] = std::move(lines);
+  page_bytes_ = page_bytes;
+}
+
+absl::StatusOr<v1::FetchTokensResponse> FakeDispatchStub::FetchTokens(
+    const v1::FetchTokensRequest& request, Call* call) {
+  if (call->cancelled()) return absl::CancelledError("the call was cancelled");
+  common::MutexLock lock(&mutex_);
+  changed_.SignalAll();
+  if (!down_.ok()) {
+    ++seen_.failed_calls;
+    return Copy(down_);
+  }
+  const auto found = tokens_.find(request.digest());
+  if (found == tokens_.end()) return absl::NotFoundError("no such sequences");
+  seen_.fetches.push_back(request);
+  std::string range;
+  for (int64_t i = 0; i < request.item_count(); ++i) {
+    range += found->second.at(request.first_item() + i) + "\n";
+  }
+  v1::FetchTokensResponse response;
+  response.set_total_bytes(static_cast<int64_t>(range.size()));
+  response.set_data(range.substr(request.offset(), page_bytes_));
+  return response;
+}
+
 absl::StatusOr<v1::ReportUnitResponse> FakeDispatchStub::Apply(
     const v1::ReportUnitRequest& request) {
   const std::string& id = request.attempt_id();

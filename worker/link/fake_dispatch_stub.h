@@ -27,9 +27,10 @@ class FakeDispatchStub : public DispatchStub {
     std::vector<v1::RegisterWorkerRequest> registrations;
     std::vector<v1::LeaseUnitsRequest> lease_requests;
     std::vector<v1::HeartbeatRequest> heartbeats;
-    std::vector<v1::ReportUnitRequest> reports;  // every part that arrived
-    std::vector<std::string> leased;             // attempts
-    int failed_calls = 0;                        // answered with an error while the server was down
+    std::vector<v1::ReportUnitRequest> reports;   // every part that arrived
+    std::vector<std::string> leased;              // attempts
+    std::vector<v1::FetchTokensRequest> fetches;  // answered ones
+    int failed_calls = 0;  // answered with an error while the server was down
     // What was applied, by attempt.
     std::map<std::string, v1::UnitResult> results;
     std::map<std::string, v1::Failure> failures;
@@ -61,6 +62,9 @@ class FakeDispatchStub : public DispatchStub {
   // the memory of a server that went away.
   void ForgetPartsBefore(int part);
 
+  // The lines of an upload, handed out in pages of so many bytes.
+  void SetTokens(const std::string& digest, std::vector<std::string> lines, size_t page_bytes);
+
   // Until the condition holds for what was seen; false, which fails the test, after half a minute.
   bool Await(const std::function<bool(const Seen&)>& condition);
   Seen seen() const;
@@ -73,6 +77,8 @@ class FakeDispatchStub : public DispatchStub {
                                                   Call* call) override;
   absl::StatusOr<v1::ReportUnitResponse> ReportUnit(const v1::ReportUnitRequest& request,
                                                     Call* call) override;
+  absl::StatusOr<v1::FetchTokensResponse> FetchTokens(const v1::FetchTokensRequest& request,
+                                                      Call* call) override;
 
  private:
   // Blocks until `ready` holds (OK), the server goes down (has been so more than `outages` times),
@@ -99,6 +105,8 @@ class FakeDispatchStub : public DispatchStub {
   bool drain_ ABSL_GUARDED_BY(mutex_) = false;
   int failing_reports_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status report_error_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<std::string>> tokens_ ABSL_GUARDED_BY(mutex_);
+  size_t page_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool report_error_after_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

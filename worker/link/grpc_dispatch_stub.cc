@@ -48,6 +48,10 @@ class GrpcDispatchStub : public DispatchStub {
                                                     Call* call) override {
     return Run<v1::ReportUnitResponse>(&Stub::ReportUnit, request, call);
   }
+  absl::StatusOr<v1::FetchTokensResponse> FetchTokens(const v1::FetchTokensRequest& request,
+                                                      Call* call) override {
+    return Run<v1::FetchTokensResponse>(&Stub::FetchTokens, request, call);
+  }
 
  private:
   template <class Response, class Request>

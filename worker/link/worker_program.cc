@@ -23,6 +23,7 @@
 #include "common/version.h"
 #include "worker/link/grpc_dispatch_stub.h"
 #include "worker/link/termination_signals.h"
+#include "worker/link/tokens_fetcher.h"
 #include "worker/link/worker_loop.h"
 #include "worker/link/worker_metrics.h"
 
@@ -112,6 +113,10 @@ int RunWorkerProgram(absl::string_view program, const WorkerFlags& flags,
   const auto metrics = std::make_shared<WorkerMetrics>(description, engine->get(), clock);
   const std::unique_ptr<DispatchStub> stub =
       MakeGrpcDispatchStub(MakeDispatchChannel(settings->server));
+
+  // Outlives the runs: the loop ends before it.
+  TokensFetcher tokens({.seed = RandomBits()}, stub.get());
+  (*engine)->set_tokens_reader(&tokens);
 
   std::string metrics_address;
   absl::Status ready_error;  // written before a stop that follows it, read after the loop's end

@@ -1,5 +1,6 @@
 #include "common/checkpoint/families/config_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -121,6 +122,13 @@ void ConfigReader::Only(absl::string_view key, const json& value, absl::string_v
   if (Has(key) && Raw(key) != value) Unsupported(key, why);
 }
 
+void ConfigReader::Allow(Keys keys) {
+  for (const auto& [key, value] : object_->items()) {
+    if (value.is_null() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    Unsupported(key, absl::StrCat("the keys are ", absl::StrJoin(keys, ", ")));
+  }
+}
+
 int64_t ConfigReader::Integer(Keys keys, int64_t min, int64_t max) {
   absl::string_view key;
   if (Find(keys, &key) == nullptr) {
@@ -182,19 +190,25 @@ std::string ConfigReader::TextOr(Keys keys, absl::string_view fallback) {
   return std::string(fallback);
 }
 
-Activation ConfigReader::ActivationOr(Keys keys, absl::string_view fallback) {
+void ConfigReader::ReadActivation(Keys keys, absl::string_view fallback, Architecture& arch) {
   absl::string_view key;
   Find(keys, &key);
   const std::string name = TextOr(keys, fallback);
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") {
-    return Activation::kGeluTanh;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") {
+    arch.activation = Activation::kGeluTanh;
+  } else if (name == "gelu_fast") {
+    arch.activation = Activation::kGeluTanh;
+    arch.gelu_tanh_factor = 0.7978845608;  // the digits in transformers' activations.py
+  } else if (name == "gelu" || name == "gelu_python") {
+    arch.activation = Activation::kGeluErf;
+  } else if (name == "relu") {
+    arch.activation = Activation::kRelu;
+  } else if (name == "silu" || name == "swish") {
+    arch.activation = Activation::kSilu;
+  } else {
+    Unsupported(
+        key, "gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, relu, silu and swish are");
   }
-  if (name == "gelu" || name == "gelu_python") return Activation::kGeluErf;
-  if (name == "relu") return Activation::kRelu;
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  Unsupported(
-      key, "gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, relu, silu and swish are");
-  return Activation::kGeluTanh;
 }
 
 }  // namespace hopscope::checkpoint

@@ -47,7 +47,8 @@ class ConfigReader {
   double NumberOr(Keys keys, double min, double max, double fallback);
   bool FlagOr(Keys keys, bool fallback);
   std::string TextOr(Keys keys, absl::string_view fallback);
-  Activation ActivationOr(Keys keys, absl::string_view fallback);
+  // Sets activation and, for names that mean a cut-off constant, gelu_tanh_factor.
+  void ReadActivation(Keys keys, absl::string_view fallback, Architecture& architecture);
   // The value as it stands, or null.
   const nlohmann::json& Raw(absl::string_view key) const;
 
@@ -56,6 +57,9 @@ class ConfigReader {
   void Unsupported(absl::string_view key, absl::string_view why);
   // Unsupported(), where the key is present with another value than `value`.
   void Only(absl::string_view key, const nlohmann::json& value, absl::string_view why);
+  // Unsupported(), for every key that is there, null aside, and not among `keys`: for objects in
+  // which nothing is without meaning.
+  void Allow(Keys keys);
   // Records CHECKPOINT_CONFIG.
   void Wrong(absl::string_view key, absl::string_view allowed);
 

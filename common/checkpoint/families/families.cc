@@ -13,10 +13,10 @@ namespace hopscope::checkpoint {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"bloom", ReadBloom},    {"gemma2", ReadGemma2},    {"gpt2", ReadGpt2},
-    {"gpt_neo", ReadGptNeo}, {"gpt_neox", ReadGptNeoX}, {"gptj", ReadGptJ},
-    {"llama", ReadLlama},    {"mistral", ReadMistral},  {"mpt", ReadMpt},
-    {"opt", ReadOpt},        {"qwen2", ReadQwen2},
+    {"bloom", ReadBloom},       {"gemma2", ReadGemma2},    {"gpt2", ReadGpt2},
+    {"gpt_neo", ReadGptNeo},    {"gpt_neox", ReadGptNeoX}, {"gptj", ReadGptJ},
+    {"hopscope", ReadHopscope}, {"llama", ReadLlama},      {"mistral", ReadMistral},
+    {"mpt", ReadMpt},           {"opt", ReadOpt},          {"qwen2", ReadQwen2},
 };
 
 // Ids that the config names as begin, end and padding; those outside the vocabulary (a common
@@ -40,6 +40,76 @@ std::vector<int64_t> SpecialTokens(const ConfigReader& config, int64_t vocab_siz
   return tokens;
 }
 
+// Settings by which relatives of a family differ from it. transformers ignores those that a
+// model_type does not have, and whoever trained the model need not have: with one of them it may be
+// another model than the family's, and is refused rather than computed as something similar. A
+// value that leaves everything as it is may stand there.
+struct Modifier {
+  absl::string_view key;
+  const char* neutral;  // as JSON; null is always neutral
+  const char* why;
+};
+constexpr char kNoQueryKeyNorm[] = "norms on queries and keys are not implemented";
+constexpr char kNoExperts[] = "mixtures of experts are not implemented";
+constexpr char kNoMultiplier[] = "scaled branches are not implemented";
+constexpr Modifier kModifiers[] = {
+    {"qk_norm", "false", kNoQueryKeyNorm},
+    {"use_qk_norm", "false", kNoQueryKeyNorm},
+    {"qk_layernorm", "false", kNoQueryKeyNorm},
+    {"use_qk_layernorm", "false", kNoQueryKeyNorm},
+    {"qk_ln", "false", kNoQueryKeyNorm},
+    {"clip_qkv", "null", "clipped queries, keys and values are not implemented"},
+    {"num_experts", "0", kNoExperts},
+    {"num_local_experts", "0", kNoExperts},
+    {"n_routed_experts", "0", kNoExperts},
+    {"embedding_multiplier", "1", kNoMultiplier},
+    {"residual_multiplier", "1", kNoMultiplier},
+    {"attention_multiplier", "1", kNoMultiplier},
+    {"logits_scaling", "1", kNoMultiplier},
+    {"logit_scale", "1", kNoMultiplier},
+    {"no_rope_layers", "null", "layers without positions are not implemented"},
+    {"attention_chunk_size", "null", "attention in chunks is not implemented"},
+    {"attention_sinks", "null", "attention sinks are not implemented"},
+    {"is_encoder_decoder", "false", "there is no encoder to attend to"},
+    {"use_bidirectional_attention", "false", "attention is causal"},
+    {"adapters", "null", "adapters are not implemented"},
+};
+
+// Settings that some families have, for all the others.
+void RefuseWhatIsOfOtherFamilies(ConfigReader& config, const Architecture& arch) {
+  const absl::string_view family = arch.family;
+  const bool windows = family == "mistral" || family == "qwen2" || family == "gemma2";
+  if (!windows) {
+    config.Only("sliding_window", nullptr, "this family has no sliding windows");
+    const nlohmann::json& types = config.Raw("layer_types");
+    for (const nlohmann::json& type : types) {
+      if (type != "full_attention") {
+        config.Unsupported("layer_types", "every layer of this family sees everything");
+      }
+    }
+  }
+  if (family != "gemma2") {
+    config.Only("attn_logit_softcapping", nullptr, "this family has no caps on logits");
+    config.Only("final_logit_softcapping", nullptr, "this family has no caps on logits");
+    config.Only("query_pre_attn_scalar", nullptr, "this family scales by the width of a head");
+  }
+  const bool half_split = arch.position == PositionKind::kRotaryHalfSplit;
+  const bool rotates = half_split || arch.position == PositionKind::kRotaryInterleaved;
+  if (!half_split) {
+    config.Only("rope_scaling", nullptr, "this family has no scaled rotary positions");
+    config.Only("rope_parameters", nullptr, "this family has no such rotary positions");
+  }
+  if (arch.position != PositionKind::kAlibi) {
+    config.Only("alibi", false, "this family has no ALiBi");
+  }
+  const std::string positions = config.TextOr({"position_embedding_type"}, "");
+  const bool fits = positions.empty() ||
+                    (arch.position == PositionKind::kLearned && positions == "absolute") ||
+                    (arch.position == PositionKind::kAlibi && positions == "alibi") ||
+                    (rotates && (positions == "rope" || positions == "rotary"));
+  if (!fits) config.Unsupported("position_embedding_type", "this family has other positions");
+}
+
 }  // namespace
 
 absl::Span<const Family> Families() { return kFamilies; }
@@ -58,7 +128,11 @@ absl::StatusOr<ModelDescription> DescribeModel(absl::string_view config_text) {
     ModelDescription model;
     model.architecture.family = model_type;
     config.Only("quantization_config", nullptr, "weights must be stored as plain numbers");
+    for (const Modifier& modifier : kModifiers) {
+      config.Only(modifier.key, nlohmann::json::parse(modifier.neutral), modifier.why);
+    }
     family.read(config, model);
+    RefuseWhatIsOfOtherFamilies(config, model.architecture);
     HOPSCOPE_RETURN_IF_ERROR(config.status());
     model.architecture.special_tokens = SpecialTokens(config, model.architecture.vocab_size);
     return model;

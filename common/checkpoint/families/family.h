@@ -107,6 +107,7 @@ void ReadGpt2(ConfigReader& config, ModelDescription& model);
 void ReadGptNeo(ConfigReader& config, ModelDescription& model);
 void ReadGptNeoX(ConfigReader& config, ModelDescription& model);
 void ReadGptJ(ConfigReader& config, ModelDescription& model);
+void ReadHopscope(ConfigReader& config, ModelDescription& model);
 void ReadLlama(ConfigReader& config, ModelDescription& model);
 void ReadMistral(ConfigReader& config, ModelDescription& model);
 void ReadMpt(ConfigReader& config, ModelDescription& model);

@@ -53,6 +53,11 @@ json Minimal(const std::string& family) {
               {"hidden_size", 48},
               {"intermediate_size", 80},
               {"vocab_size", 97}};
+  } else if (family == "hopscope") {
+    config = {
+        {"layers", 2},     {"heads", 4},
+        {"d_model", 48},   {"vocab_size", 97},
+        {"norm", "layer"}, {"positions", {{"type", "rotary_half_split"}, {"angles", {1, 0.5}}}}};
   } else {
     config = llama;
     if (family == "gemma2") {
@@ -420,6 +425,166 @@ TEST(Gemma2, HasItsCapsAndScales) {
   EXPECT_DOUBLE_EQ(arch.embedding_scale, std::sqrt(48.0));
   EXPECT_THAT(arch.attention_scale, Each(DoubleEq(1 / std::sqrt(24.0))));
   EXPECT_THAT(arch.attention_window, ElementsAre(8, 0));
+}
+
+TEST(Hopscope, HasNothingThatItsConfigDoesNotSay) {
+  const Architecture plain = Must(Minimal("hopscope"));
+  EXPECT_EQ(plain.position, PositionKind::kRotaryHalfSplit);
+  EXPECT_EQ(plain.rotary_dim, 4);
+  EXPECT_THAT(plain.rotary_angles, ElementsAre(1, 0.5));
+  EXPECT_EQ(plain.d_mlp, 0);
+  EXPECT_EQ(plain.norm, NormKind::kLayerNorm);
+  EXPECT_TRUE(plain.residual);
+  EXPECT_FALSE(plain.tied_head);
+  EXPECT_THAT(plain.attention_scale, Each(DoubleEq(1 / std::sqrt(12.0))));
+  const auto model = DescribeModel(Minimal("hopscope").dump());
+  ASSERT_TRUE(model.ok());
+  for (const TensorRule& rule : model->tensors) {
+    EXPECT_NE(rule.role, WeightRole::kMlpUp);
+    EXPECT_NE(rule.role, WeightRole::kNorm2Gain);
+    EXPECT_NE(rule.role, WeightRole::kQueryBias);
+  }
+}
+
+TEST(Hopscope, TurnsEachPartOnAndOff) {
+  const json config = Minimal("hopscope");
+  EXPECT_FALSE(Must(config, "residual", false).residual);
+  EXPECT_EQ(Must(config, "norm", "none").norm, NormKind::kNone);
+  EXPECT_EQ(Must(config, "norm_epsilon", 1e-3).norm_epsilon, 1e-3);
+  EXPECT_TRUE(Must(config, "tied_head", true).tied_head);
+  EXPECT_EQ(Must(config, "kv_heads", 2).kv_heads, 2);
+  EXPECT_EQ(Must(config, "d_head", 7).d_head, 7);
+  EXPECT_THAT(Must(config, "attention_scale", 1600).attention_scale, ElementsAre(1600, 1600));
+  EXPECT_THAT(Must(config, "attention_scale", {3, -0.5}).attention_scale, ElementsAre(3, -0.5));
+  const Architecture mlp = Must(config, "mlp", {{"width", 30}, {"activation", "relu"}});
+  EXPECT_EQ(mlp.d_mlp, 30);
+  EXPECT_EQ(mlp.activation, Activation::kRelu);
+  EXPECT_EQ(Must(config, "positions", {{"type", "none"}}).position, PositionKind::kNone);
+  EXPECT_EQ(Must(config, "positions", {{"type", "learned"}, {"count", 50}}).n_positions, 50);
+  EXPECT_THAT(
+      Must(config, "positions", {{"type", "alibi"}, {"slopes", {1, 0, -2, 0.25}}}).alibi_slopes,
+      ElementsAre(1, 0, -2, 0.25));
+  EXPECT_EQ(Must(config, "positions", {{"type", "rotary_interleaved"}, {"angles", {0.8}}}).position,
+            PositionKind::kRotaryInterleaved);
+}
+
+TEST(Hopscope, ListsTheBiasesThatThereAre) {
+  json config = Minimal("hopscope");
+  config["biases"] = {"value", "head"};
+  const auto model = DescribeModel(config.dump());
+  ASSERT_TRUE(model.ok()) << model.status();
+  int biases = 0;
+  for (const TensorRule& rule : model->tensors) {
+    biases += rule.role == WeightRole::kValueBias || rule.role == WeightRole::kHeadBias;
+    EXPECT_NE(rule.role, WeightRole::kKeyBias);
+  }
+  EXPECT_EQ(biases, 2);
+  for (const json& wrong : {json{"mlp_up"}, json{"nonsense"}, json{"key", "key"}, json{1}}) {
+    EXPECT_EQ(Refusal(config, "biases", wrong), "CHECKPOINT_CONFIG biases") << wrong;
+  }
+}
+
+TEST(Hopscope, RefusesWhatHasNoMeaning) {
+  const json config = Minimal("hopscope");
+  EXPECT_EQ(Refusal(config, "dropout", 0.1), "CHECKPOINT_UNSUPPORTED_OPTION dropout");
+  EXPECT_EQ(Refusal(config, "mlp", {{"width", 4}, {"gated", true}}),
+            "CHECKPOINT_UNSUPPORTED_OPTION mlp.gated");
+  EXPECT_EQ(Refusal(config, "positions", {{"type", "none"}, {"angles", {1}}}),
+            "CHECKPOINT_UNSUPPORTED_OPTION positions.angles");
+  EXPECT_EQ(Refusal(config, "positions", {{"type", "sinusoidal"}}),
+            "CHECKPOINT_CONFIG positions.type");
+  EXPECT_EQ(Refusal(config, "positions", {{"type", "alibi"}, {"slopes", {1, 2}}}),
+            "CHECKPOINT_CONFIG positions.slopes");
+  EXPECT_EQ(Refusal(config, "positions",
+                    {{"type", "rotary_half_split"}, {"angles", {1, 2, 3, 4, 5, 6, 7}}}),
+            "CHECKPOINT_CONFIG positions.angles");
+  EXPECT_EQ(Refusal(config, "positions", {{"type", "rotary_half_split"}, {"angles", {"1"}}}),
+            "CHECKPOINT_CONFIG positions.angles");
+  EXPECT_EQ(Refusal(config, "attention_scale", {1, 2, 3}), "CHECKPOINT_CONFIG attention_scale");
+  EXPECT_EQ(Refusal(config, "norm", "rms"), "CHECKPOINT_CONFIG norm");
+  json without = config;
+  without["norm"] = "none";
+  EXPECT_EQ(Refusal(without, "norm_epsilon", 1e-5), "CHECKPOINT_CONFIG norm_epsilon");
+  EXPECT_EQ(Refusal(config, "kv_heads", 3), "CHECKPOINT_CONFIG kv_heads");
+}
+
+// Settings of relatives of the families: each would make it another model.
+TEST(DescribeModel, RefusesSettingsOfOtherModels) {
+  const struct {
+    const char* family;
+    const char* key;
+    json value;
+  } cases[] = {
+      {"llama", "qk_norm", true},
+      {"qwen2", "use_qk_norm", true},
+      {"gpt_neox", "qk_layernorm", true},
+      {"mpt", "qk_ln", true},
+      {"llama", "clip_qkv", 8},
+      {"mistral", "num_local_experts", 8},
+      {"qwen2", "num_experts", 60},
+      {"llama", "embedding_multiplier", 12.0},
+      {"llama", "residual_multiplier", 0.22},
+      {"llama", "attention_multiplier", 0.0078},
+      {"llama", "logits_scaling", 8.0},
+      {"llama", "logit_scale", 0.0625},
+      {"llama", "no_rope_layers", {0, 1}},
+      {"llama", "attention_chunk_size", 8192},
+      {"llama", "sliding_window", 4096},
+      {"gpt_neox", "layer_types", {"sliding_attention", "full_attention"}},
+      {"llama", "attn_logit_softcapping", 50.0},
+      {"qwen2", "final_logit_softcapping", 30.0},
+      {"llama", "query_pre_attn_scalar", 256},
+      {"gpt2", "rope_scaling", {{"type", "linear"}, {"factor", 2}}},
+      {"bloom", "rope_parameters", {{"rope_theta", 10000}}},
+      {"gpt2", "is_encoder_decoder", true},
+      {"opt", "position_embedding_type", "relative_key"},
+      {"bloom", "position_embedding_type", "rope"},
+      {"gptj", "alibi", true},
+      {"gemma2", "use_bidirectional_attention", true},
+      {"llama", "mlp_bias", true},
+      {"qwen2", "use_mrope", true},
+      {"opt", "layer_norm_elementwise_affine", false},
+      {"opt", "_remove_final_layer_norm", true},
+      {"mpt", "no_bias", false},
+      {"mpt", "norm_type", "rmsnorm"},
+      {"bloom", "n_inner", 100},
+  };
+  for (const auto& test_case : cases) {
+    EXPECT_EQ(Refusal(Minimal(test_case.family), test_case.key, test_case.value),
+              absl::StrCat("CHECKPOINT_UNSUPPORTED_OPTION ", test_case.key))
+        << test_case.family << " " << test_case.key;
+    EXPECT_EQ(Refusal(Minimal(test_case.family), test_case.key, nullptr), "")
+        << test_case.family << " " << test_case.key;
+  }
+}
+
+TEST(DescribeModel, TakesSettingsOfOtherModelsThatChangeNothing) {
+  EXPECT_EQ(Refusal(Minimal("llama"), "qk_norm", false), "");
+  EXPECT_EQ(Refusal(Minimal("llama"), "residual_multiplier", 1.0), "");
+  EXPECT_EQ(Refusal(Minimal("llama"), "layer_types", {"full_attention", "full_attention"}), "");
+  EXPECT_EQ(Refusal(Minimal("gpt2"), "position_embedding_type", "absolute"), "");
+  EXPECT_EQ(Refusal(Minimal("gptj"), "position_embedding_type", "rotary"), "");
+}
+
+TEST(DescribeModel, RefusesUnknownSettingsOfRotaryPositions) {
+  const json config = Minimal("llama");
+  EXPECT_EQ(Refusal(config, "rope_parameters",
+                    {{"rope_type", "default"}, {"mrope_section", {16, 24, 24}}}),
+            "CHECKPOINT_UNSUPPORTED_OPTION rope_parameters.mrope_section");
+  EXPECT_EQ(Refusal(config, "rope_parameters",
+                    {{"full_attention", {{"rope_theta", 1e6}}},
+                     {"sliding_attention", {{"rope_theta", 1e4}}}}),
+            "CHECKPOINT_UNSUPPORTED_OPTION rope_parameters.full_attention");
+  EXPECT_EQ(Refusal(config, "rope_scaling",
+                    {{"type", "linear"}, {"factor", 2}, {"attention_factor", 1.2}}),
+            "CHECKPOINT_UNSUPPORTED_OPTION rope_scaling.attention_factor");
+}
+
+TEST(DescribeModel, KnowsTheDigitsOfEachGelu) {
+  const json config = Minimal("gptj");
+  EXPECT_EQ(Must(config, "activation_function", "gelu_fast").gelu_tanh_factor, 0.7978845608);
+  EXPECT_DOUBLE_EQ(Must(config, "activation_function", "gelu_new").gelu_tanh_factor,
+                   std::sqrt(2 / std::acos(-1.0)));
 }
 
 TEST(ScaleAngles, StretchesLowFrequenciesAlone) {

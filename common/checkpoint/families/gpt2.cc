@@ -40,7 +40,7 @@ void ReadGpt2(ConfigReader& config, ModelDescription& model) {
   arch.position = PositionKind::kLearned;
   arch.n_positions = config.Integer({"n_positions", "max_position_embeddings"}, 1, kMaxPositions);
   arch.norm_epsilon = config.NumberOr({"layer_norm_epsilon"}, 0, 1, 1e-5);
-  arch.activation = config.ActivationOr({"activation_function"}, "gelu_new");
+  config.ReadActivation({"activation_function"}, "gelu_new", arch);
   config.Only("add_cross_attention", false, "there is no encoder to attend to");
 
   const bool scaled = config.FlagOr({"scale_attn_weights"}, true);

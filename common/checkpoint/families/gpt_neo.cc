@@ -64,7 +64,7 @@ void ReadGptNeo(ConfigReader& config, ModelDescription& model) {
   arch.position = PositionKind::kLearned;
   arch.n_positions = config.Integer({"max_position_embeddings"}, 1, kMaxPositions);
   arch.norm_epsilon = config.NumberOr({"layer_norm_epsilon"}, 0, 1, 1e-5);
-  arch.activation = config.ActivationOr({"activation_function"}, "gelu_new");
+  config.ReadActivation({"activation_function"}, "gelu_new", arch);
 
   SetPlainAttention(arch, /*scale=*/1);
   Kinds expanded;

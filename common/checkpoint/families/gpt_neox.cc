@@ -40,7 +40,7 @@ void ReadGptNeoX(ConfigReader& config, ModelDescription& model) {
   arch.d_mlp = config.Integer({"intermediate_size"}, 1, kMaxMlpWidth);
   arch.n_positions = config.IntegerOr({"max_position_embeddings"}, 1, kMaxPositions, 0);
   arch.norm_epsilon = config.NumberOr({"layer_norm_eps"}, 0, 1, 1e-5);
-  arch.activation = config.ActivationOr({"hidden_act"}, "gelu");
+  config.ReadActivation({"hidden_act"}, "gelu", arch);
   arch.block = config.FlagOr({"use_parallel_residual"}, true) ? BlockForm::kParallelTwoNorms
                                                               : BlockForm::kSequential;
   ReadHalfSplitRope(config, /*default_share=*/0.25, arch);

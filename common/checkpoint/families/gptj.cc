@@ -33,7 +33,7 @@ void ReadGptJ(ConfigReader& config, ModelDescription& model) {
   arch.n_positions = config.Integer({"n_positions", "max_position_embeddings"}, 1, kMaxPositions);
   arch.norm_epsilon = config.NumberOr({"layer_norm_epsilon"}, 0, 1, 1e-5);
   arch.block = BlockForm::kParallelSharedNorm;
-  arch.activation = config.ActivationOr({"activation_function"}, "gelu_new");
+  config.ReadActivation({"activation_function"}, "gelu_new", arch);
   config.Only("rotary", true, "GPT-J without rotary positions has none at all");
   config.Only("scale_attn_weights", true, "attention is always scaled");
   config.Only("rope_scaling", nullptr, "GPT-J has no scaled rotary positions");

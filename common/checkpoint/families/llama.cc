@@ -68,7 +68,7 @@ void ReadCommon(ConfigReader& config, double default_epsilon, ModelDescription& 
   arch.n_positions = config.IntegerOr({"max_position_embeddings"}, 1, kMaxPositions, 0);
   arch.norm = NormKind::kRmsNorm;
   arch.norm_epsilon = config.NumberOr({"rms_norm_eps"}, 0, 1, default_epsilon);
-  arch.activation = config.ActivationOr({"hidden_act"}, "silu");
+  config.ReadActivation({"hidden_act"}, "silu", arch);
   arch.gated_mlp = true;
   config.Only("mlp_bias", false, "biases in the MLP are not implemented");
   ReadHalfSplitRope(config, /*default_share=*/1, arch);
@@ -157,7 +157,7 @@ void ReadQwen2(ConfigReader& config, ModelDescription& model) {
 void ReadGemma2(ConfigReader& config, ModelDescription& model) {
   ReadCommon(config, /*default_epsilon=*/1e-6, model);
   Architecture& arch = model.architecture;
-  arch.activation = config.ActivationOr({"hidden_activation", "hidden_act"}, "gelu_pytorch_tanh");
+  config.ReadActivation({"hidden_activation", "hidden_act"}, "gelu_pytorch_tanh", arch);
   arch.block = BlockForm::kSandwich;
   arch.norm_gain_offset = 1;
   arch.embedding_scale = std::sqrt(static_cast<double>(arch.d_model));

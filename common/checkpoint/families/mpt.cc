@@ -40,6 +40,10 @@ void ReadMpt(ConfigReader& config, ModelDescription& model) {
     config.Unsupported("norm_type", "layernorm and low_precision_layernorm are");
   }
 
+  ConfigReader mlp = config.Section("ffn_config");
+  mlp.Only("ffn_type", "mptmlp", "the MLP is a plain one");
+  mlp.Only("ffn_act_fn", nullptr, "its activation is the exact GELU");
+
   ConfigReader attention = config.Section("attn_config");
   attention.Only("attn_type", "multihead_attention", "every head has keys and values of its own");
   attention.Only("kv_n_heads", arch.heads, "every head has keys and values of its own");
@@ -47,6 +51,7 @@ void ReadMpt(ConfigReader& config, ModelDescription& model) {
   attention.Only("sliding_window_size", -1, "every key is seen");
   attention.Only("alibi", true, "there is no other position encoding");
   attention.Only("qk_ln", false, "norms on queries and keys are not implemented");
+  attention.Only("qk_gn", false, "norms on queries and keys are not implemented");
   attention.Only("clip_qkv", nullptr, "clipped queries, keys and values are not implemented");
   attention.Only("prefix_lm", false, "attention is causal");
   attention.Only("attn_uses_sequence_id", false, "a sequence is one document");

@@ -41,7 +41,7 @@ void ReadOpt(ConfigReader& config, ModelDescription& model) {
   arch.position = PositionKind::kLearned;
   arch.n_positions = config.Integer({"max_position_embeddings"}, 1, kMaxPositions);
   arch.learned_offset = 2;
-  arch.activation = config.ActivationOr({"activation_function"}, "relu");
+  config.ReadActivation({"activation_function"}, "relu", arch);
   config.Only("do_layer_norm_before", true,
               "a norm after each block (as in opt-350m) is not implemented");
   config.Only("word_embed_proj_dim", arch.d_model, "embeddings of another width than hidden_size");

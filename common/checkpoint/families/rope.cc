@@ -72,6 +72,11 @@ void ReadHalfSplitRope(ConfigReader& config, double default_share, Architecture&
   arch.rotary_angles = RotaryAngles(arch.rotary_dim, base);
 
   const std::string type = rope.TextOr({"rope_type", "type"}, "default");
+  if (type == "default" || type == "linear" || type == "llama3") {
+    rope.Allow({"rope_type", "type", "rope_theta", "rotary_emb_base", "partial_rotary_factor",
+                "rotary_pct", "factor", "low_freq_factor", "high_freq_factor",
+                "original_max_position_embeddings"});
+  }
   if (type == "default") return;
   if (type == "linear") {
     const double factor = rope.Number({"factor"}, 1, kLargestFactor);

@@ -60,14 +60,19 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
   for (const v1::ScorerSpec& scorer : unit.scorers()) {
     if (scorer.name() == "accuracy") continue;
     for (const google::protobuf::Struct& params : spec::ResultParams(scorer)) {
-      for (const std::string& metric : spec::FindScorer(scorer.name())->metrics()) {
+      for (const std::string& metric : spec::ResultMetrics(scorer)) {
         v1::ScoreMoments* score = result.add_scores();
         score->set_scorer(scorer.name());
         *score->mutable_params() = params;
         score->set_metric(metric);
-        score->set_layers(kLayers);
-        score->set_heads(kHeads);
-        for (int head = 0; head < kLayers * kHeads; ++head) {
+        const bool per_head = spec::ScoresEachHead(scorer);
+        const int steps =
+            scorer.name() == spec::kAccuracyByPosition ? unit.sequences().window().target() : 0;
+        const int size = per_head ? kLayers * kHeads : std::max(steps, 1);
+        score->set_steps(steps);
+        score->set_layers(per_head ? kLayers : 0);
+        score->set_heads(per_head ? kHeads : 0);
+        for (int head = 0; head < size; ++head) {
           score->add_count(0);
           score->add_mean(0);
           score->add_m2(0);
@@ -89,7 +94,7 @@ v1::UnitResult ComputeUnit(const v1::WorkUnit& unit, const std::string& kind,
     result.set_items(result.items() + 1);
     if (Hashed(seed, item, 0) < 0.75) result.set_correct(result.correct() + 1);
     for (int s = 0; s < result.scores_size(); ++s) {
-      for (int head = 0; head < kLayers * kHeads; ++head) {
+      for (int head = 0; head < result.scores(s).count_size(); ++head) {
         AddValue(*result.mutable_scores(s), head, Hashed(seed, item, 1 + s * 100 + head));
       }
     }

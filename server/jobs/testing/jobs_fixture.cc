@@ -32,7 +32,10 @@ v1::EvalJobSpec SmallSpec() {
 
 v1::EvalJobSpec ScoredSpec() {
   v1::EvalJobSpec spec = SmallSpec();
-  spec.add_scorers()->set_name("positional_symbolic");
+  v1::ScorerSpec* scores = spec.add_scorers();
+  scores->set_name("positional_symbolic");
+  // Blocks would cost too little for several units.
+  (*scores->mutable_params()->mutable_fields())["mode"].set_string_value("tokens");
   return spec;
 }
 

@@ -788,4 +788,108 @@ TEST_P(StoreSuite, AProbeWorks) {
   EXPECT_TRUE(store().Probe().ok());
 }
 
+TokensRow MakeTokens(const std::string& digest, int64_t bytes, absl::Time use_time) {
+  TokensRow row;
+  row.tenant = "tenant";
+  row.digest = digest;
+  row.bytes = bytes;
+  row.sequences = 3;
+  row.use_time = use_time;
+  return row;
+}
+
+TEST_P(StoreSuite, TokensAreFoundByDigestOnceTheyAreComplete) {
+  TokensRow row = MakeTokens("", 0, kStart);
+  Write([&](Transaction& t) -> absl::Status {
+    HOPSCOPE_ASSIGN_OR_RETURN(row.key, t.InsertTokens(row));
+    HOPSCOPE_RETURN_IF_ERROR(t.PutTokensChunk(row.key, 0, std::string("a\0b", 3)));
+    return t.PutTokensChunk(row.key, 1, "c");
+  });
+  const auto find = [&](std::optional<absl::string_view> tenant, absl::string_view digest) {
+    return Get(store(), [&](ReadTransaction& t) { return t.FindTokens(tenant, digest); });
+  };
+  EXPECT_FALSE(find("tenant", "").has_value());
+  row.digest = "sha256:1";
+  row.bytes = 4;
+  Write([&](Transaction& t) -> absl::Status {
+    HOPSCOPE_RETURN_IF_ERROR(t.PutTokensIndex(row.key, std::string("\0i", 2)));
+    return t.UpdateTokens(row);
+  });
+  ASSERT_TRUE(find("tenant", "sha256:1").has_value());
+  EXPECT_EQ(find("tenant", "sha256:1")->key, row.key);
+  EXPECT_EQ(find("tenant", "sha256:1")->sequences, 3);
+  EXPECT_EQ(find("tenant", "sha256:1")->use_time, kStart);
+  EXPECT_TRUE(find(std::nullopt, "sha256:1").has_value());
+  EXPECT_FALSE(find("another", "sha256:1").has_value());
+  EXPECT_FALSE(find("tenant", "sha256:2").has_value());
+  Read([&](ReadTransaction& t) -> absl::Status {
+    EXPECT_EQ(*t.GetTokensChunk(row.key, 0), std::string("a\0b", 3));
+    EXPECT_EQ(*t.GetTokensChunk(row.key, 1), "c");
+    EXPECT_EQ(*t.GetTokensIndex(row.key), std::string("\0i", 2));
+    EXPECT_EQ(t.GetTokensChunk(row.key, 2).status().code(), absl::StatusCode::kNotFound);
+    return absl::OkStatus();
+  });
+  Write([&](Transaction& t) { return t.DeleteTokens(row.key); });
+  EXPECT_FALSE(find("tenant", "sha256:1").has_value());
+  Read([&](ReadTransaction& t) -> absl::Status {
+    EXPECT_FALSE(t.GetTokensChunk(row.key, 0).ok());
+    return absl::OkStatus();
+  });
+}
+
+TEST_P(StoreSuite, TokensThatNobodyNeedsAreDeletedAndTheirBytesNoLongerCount) {
+  TokensKey linked = 0;
+  JobKey job = Insert(store(), MakeJobRow("job"));
+  Write([&](Transaction& t) -> absl::Status {
+    HOPSCOPE_ASSIGN_OR_RETURN(linked, t.InsertTokens(MakeTokens("sha256:1", 10, kStart)));
+    HOPSCOPE_RETURN_IF_ERROR(t.LinkTokens(job, linked));
+    HOPSCOPE_RETURN_IF_ERROR(t.LinkTokens(job, linked));
+    for (const auto& [digest, bytes, time] : {std::tuple{"sha256:2", 20, kStart},
+                                              {"sha256:3", 40, kStart + absl::Seconds(2)},
+                                              {"", 100, kStart},
+                                              {"", 200, kStart + absl::Seconds(1)}}) {
+      HOPSCOPE_RETURN_IF_ERROR(t.InsertTokens(MakeTokens(digest, bytes, time)).status());
+    }
+    return absl::OkStatus();
+  });
+  const auto sum = [&](bool complete) {
+    return Get(store(), [&](ReadTransaction& t) { return t.SumTokensBytes("tenant", complete); });
+  };
+  EXPECT_EQ(sum(true), 70);
+  EXPECT_EQ(sum(false), 300);
+  int64_t deleted = 0;
+  const auto clean = [&](int limit) {
+    Write([&](Transaction& t) -> absl::Status {
+      HOPSCOPE_ASSIGN_OR_RETURN(deleted,
+                                t.DeleteUnusedTokens(kStart + absl::Seconds(1), kStart, limit));
+      return absl::OkStatus();
+    });
+    return deleted;
+  };
+  EXPECT_EQ(clean(1), 1);
+  EXPECT_EQ(clean(10), 1);
+  EXPECT_EQ(clean(10), 0);
+  EXPECT_EQ(sum(true), 50) << "the linked and the young one";
+  EXPECT_EQ(sum(false), 200);
+}
+
+TEST_P(StoreSuite, CutsComeBackAsTheyWereStored) {
+  JobPlanRow plan = MakeJobPlanRow();
+  plan.cuts = {{.task = 0, .checkpoint = 1, .ends = {1, 300, int64_t{1} << 40}},
+               {.task = 2, .checkpoint = 0, .ends = {7}}};
+  const JobKey key = Insert(store(), MakeJobRow("cut"), plan);
+  CellRow cell = MakeCellRow(key, 0);
+  cell.cut_units = 3;
+  cell.unlabelled_items = 2;
+  Write([&](Transaction& t) { return t.InsertCells({cell}); });
+  const JobPlanRow found = Get(store(), [&](ReadTransaction& t) { return t.GetJobPlan(key); });
+  ASSERT_THAT(found.cuts, SizeIs(2));
+  EXPECT_EQ(found.cuts[0].checkpoint, 1);
+  EXPECT_THAT(found.cuts[0].ends, ElementsAre(1, 300, int64_t{1} << 40));
+  EXPECT_EQ(found.cuts[1].task, 2);
+  const auto stored = Get(store(), [&](ReadTransaction& t) { return t.GetCell(key, 0); });
+  EXPECT_EQ(stored->units(), 3);
+  EXPECT_EQ(stored->unlabelled_items, 2);
+}
+
 }  // namespace hopscope::store::testing

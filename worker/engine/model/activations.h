@@ -1,7 +1,7 @@
 // What a forward pass shows of itself while it runs, for scorers and for `inspect`.
 //
-// Views into host memory that the pass reuses: valid during the call alone. All numbers are in the
-// model's own format, float64 or float32.
+// Views into host memory that the pass reuses: valid during the call alone. All numbers are float64
+// where the model computes in that, else float32.
 #ifndef HOPSCOPE_WORKER_ENGINE_MODEL_ACTIVATIONS_H_
 #define HOPSCOPE_WORKER_ENGINE_MODEL_ACTIVATIONS_H_
 
@@ -55,6 +55,7 @@ class ForwardObserver {
     bool residual = false;
     bool projections = false;
     bool attention = false;
+    bool attended = false;
   };
 
   virtual ~ForwardObserver() = default;
@@ -66,6 +67,9 @@ class ForwardObserver {
   virtual void OnResidual(int64_t /*layer*/, const MatrixView& /*rows*/) {}
   virtual void OnProjections(const LayerProjections& /*projections*/) {}
   virtual void OnAttention(const AttentionWeights& /*attention*/) {}
+  // What the heads of a layer put out, before the output matrix [sequences * tokens, heads *
+  // d_head]. Rows of tokens before `first_query` hold nothing.
+  virtual void OnAttended(int64_t /*layer*/, int64_t /*first_query*/, const MatrixView& /*rows*/) {}
 };
 
 }  // namespace hopscope::engine

@@ -15,6 +15,25 @@ int64_t PaddedColumns(int64_t columns) {
   return (columns + kPerLine - 1) / kPerLine * kPerLine;
 }
 
+// Writes a head's output where it does not come from attention weights; false where it does.
+template <typename T>
+bool WriteConstant(const AttentionCall<T>& call, const HeadReplacement& replacement, int64_t row) {
+  const int64_t d_head = call.architecture->d_head;
+  const int64_t column = replacement.head * d_head;
+  for (int64_t token = call.first_query; token < call.tokens; ++token) {
+    T* const out = call.out + (row + token) * call.out_stride + column;
+    if (replacement.kind == ReplacementKind::kZero) {
+      std::fill_n(out, d_head, T{0});
+    } else if (replacement.kind == ReplacementKind::kMean) {
+      const double* const mean = call.replacements->means->Row(call.layer, token) + column;
+      std::transform(mean, mean + d_head, out, [](double x) { return static_cast<T>(x); });
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 template <typename T>
@@ -55,15 +74,37 @@ bool CpuAttention(const AttentionCall<T>& call, AttentionScratch<T>* scratch) {
       const int64_t kv_column = kv_head * d_head;
       turn(0, tokens, call.keys + row * call.in_stride + kv_column, T{1}, keys);
       for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+        const HeadReplacement* const replacement =
+            call.replacements == nullptr ? nullptr : call.replacements->Find(call.layer, head);
+        if (replacement != nullptr) {
+          if (WriteConstant(call, *replacement, row)) continue;
+          scratch->replaced.Start({.architecture = &a,
+                                   .rotary = call.rotary,
+                                   .rotary_means = call.rotary_means,
+                                   .kind = replacement->kind,
+                                   .layer = call.layer,
+                                   .head = head,
+                                   .tokens = tokens,
+                                   .queries = call.queries + row * call.in_stride + head * d_head,
+                                   .keys = call.keys + row * call.in_stride + kv_column,
+                                   .stride = call.in_stride});
+        }
         for (int64_t query = call.first_query; query < tokens; query += tile) {
           if (call.cancel != nullptr && call.cancel->cancelled()) return false;
           const int64_t count = std::min(tile, tokens - query);
           const int64_t first_key = window > 0 ? std::max<int64_t>(0, query - window + 1) : 0;
           const int64_t columns = query + count - first_key;
-          turn(query, count, call.queries + (row + query) * call.in_stride + head * d_head,
-               static_cast<T>(a.attention_scale[call.layer]), queries);
-          MultiplyTransposed(count, columns, d_head, queries, d_head, keys + first_key * d_head,
-                             d_head, weights, weights_stride);
+          if (replacement != nullptr) {
+            scratch->replaced.Compute(query, count, first_key, columns, weights, weights_stride);
+          } else {
+            turn(query, count, call.queries + (row + query) * call.in_stride + head * d_head,
+                 static_cast<T>(a.attention_scale[call.layer]), queries);
+            MultiplyTransposed(count, columns, d_head, queries, d_head, keys + first_key * d_head,
+                               d_head, weights, weights_stride);
+          }
+          // Replaced logits have their bias already.
+          const bool biased =
+              replacement == nullptr && a.position == checkpoint::PositionKind::kAlibi;
           kernels.softmax({.rows = count,
                            .columns = columns,
                            .logits = weights,
@@ -71,10 +112,8 @@ bool CpuAttention(const AttentionCall<T>& call, AttentionScratch<T>* scratch) {
                            .first_query = query,
                            .first_key = first_key,
                            .window = window,
-                           .softcap = a.attention_softcap,
-                           .alibi_slope = a.position == checkpoint::PositionKind::kAlibi
-                                              ? a.alibi_slopes[head]
-                                              : 0});
+                           .softcap = replacement == nullptr ? a.attention_softcap : 0,
+                           .alibi_slope = biased ? a.alibi_slopes[head] : 0});
           if (call.observer != nullptr) {
             call.observer->OnAttention({.layer = call.layer,
                                         .head = head,

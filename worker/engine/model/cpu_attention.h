@@ -11,6 +11,8 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/model/activations.h"
 #include "worker/engine/model/aligned_buffer.h"
+#include "worker/engine/model/cpu_head_replacement.h"
+#include "worker/engine/model/head_replacement.h"
 #include "worker/engine/model/rotary_table.h"
 
 namespace hopscope::engine {
@@ -21,13 +23,16 @@ struct AttentionScratch {
   AlignedBuffer<T> keys;     // turned keys of one head [tokens, d_head]
   AlignedBuffer<T> queries;  // turned queries of one run
   AlignedBuffer<T> weights;  // [queries of a run, tokens]
+  ReplacedLogits<T> replaced;
 };
 
 // Rows are sequence * tokens + token; heads lie side by side in a row.
 template <typename T>
 struct AttentionCall {
   const checkpoint::Architecture* architecture = nullptr;
-  const RotaryTable<T>* rotary = nullptr;  // null where the model does not rotate
+  const RotaryTable<T>* rotary = nullptr;          // null where the model does not rotate
+  const RotaryTable<T>* rotary_means = nullptr;    // the same; needed where logits are replaced
+  const HeadReplacements* replacements = nullptr;  // may be null
   int64_t layer = 0;
   int64_t sequences = 0;
   int64_t tokens = 0;

@@ -62,6 +62,10 @@ class CpuOps : public LayerOps {
 
   void Norm(const Model& model, const NormWeights& weights, const at::Tensor& in,
             const at::Tensor& out) override {
+    if (model.architecture().norm == checkpoint::NormKind::kNone) {
+      out.copy_(in);
+      return;
+    }
     WithType(out, [&](auto zero) {
       using T = decltype(zero);
       const Architecture& a = model.architecture();
@@ -125,8 +129,13 @@ class CpuOps : public LayerOps {
     return WithType(inputs.out, [&](auto zero) {
       using T = decltype(zero);
       const auto table = inputs.model->rotary_tables<T>().AtLeast(inputs.tokens);
+      const auto means = inputs.replacements == nullptr
+                             ? nullptr
+                             : inputs.model->rotary_tables<T>().MeansAtLeast(inputs.tokens);
       const AttentionCall<T> call{.architecture = &inputs.model->architecture(),
                                   .rotary = table.get(),
+                                  .rotary_means = means.get(),
+                                  .replacements = inputs.replacements,
                                   .layer = inputs.layer,
                                   .sequences = inputs.sequences,
                                   .tokens = inputs.tokens,

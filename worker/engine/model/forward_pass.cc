@@ -1,7 +1,7 @@
 #include "worker/engine/model/forward_pass.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>
 
 #include <utility>
@@ -11,6 +11,7 @@
 #include "worker/engine/model/layer_ops.h"
 #include "worker/engine/model/runnable.h"
 #include "worker/engine/model/torch_runtime.h"
+#include "worker/engine/model/weight_product.h"
 #include "worker/engine/model/weights.h"
 
 namespace hopscope::engine {
@@ -54,9 +55,14 @@ class ForwardPass::Impl {
         request.observer == nullptr ? ForwardObserver::Interest{} : request.observer->interest();
     Reserve(model, rows);
     const at::Tensor residual = residual_.narrow(0, 0, rows);
-    ops_->Embed(model, request.sequences, request.tokens, request.ids, residual);
+    if (request.residual != nullptr) {
+      residual.copy_(AsTensor(*request.residual));
+    } else {
+      ops_->Embed(model, request.sequences, request.tokens, request.ids, residual);
+    }
 
-    for (int64_t layer = 0; layer < a.layers; ++layer) {
+    const int64_t first_layer = request.residual == nullptr ? 0 : request.first_layer;
+    for (int64_t layer = first_layer; layer < a.layers; ++layer) {
       if (Stop(request)) return Cancelled();
       if (shown_.residual) {
         request.observer->OnResidual(layer, ops_->View(residual));
@@ -71,13 +77,15 @@ class ForwardPass::Impl {
     const at::Tensor final_rows = request.all_logits ? residual : LastRows(request, residual);
     const at::Tensor normed = normed_.narrow(0, 0, final_rows.size(0));
     ops_->Norm(model, weights.final_norm, final_rows, normed);
+    // Rounded to 16 bits, many logits would be equal to the largest.
+    const at::ScalarType type = model.half() ? at::kFloat : residual.scalar_type();
     if (!logits_.defined() || logits_.size(0) < normed.size(0) || logits_.size(1) != a.vocab_size ||
-        logits_.options().dtype() != residual.dtype() || logits_.device() != residual.device()) {
+        logits_.scalar_type() != type || logits_.device() != residual.device()) {
       logits_ = at::Tensor();
-      logits_ = at::empty({normed.size(0), a.vocab_size}, residual.options());
+      logits_ = at::empty({normed.size(0), a.vocab_size}, residual.options().dtype(type));
     }
-    at::Tensor logits = logits_.narrow(0, 0, normed.size(0));
-    at::mm_out(logits, normed, weights.head.t());
+    const at::Tensor logits = logits_.narrow(0, 0, normed.size(0));
+    Project(normed, weights.head, logits);
     if (weights.head_bias.defined()) ops_->AddBias(weights.head_bias, logits);
     if (a.logit_softcap > 0) ops_->Softcap(a.logit_softcap, logits);
     if (Stop(request)) return Cancelled();
@@ -87,6 +95,11 @@ class ForwardPass::Impl {
  private:
   static bool Stop(const ForwardRequest& request) {
     return request.cancel != nullptr && request.cancel->cancelled();
+  }
+
+  static at::Tensor AsTensor(const MatrixView& view) {
+    return at::from_blob(const_cast<void*>(view.data), {view.rows, view.columns}, {view.stride, 1},
+                         view.float64 ? at::kDouble : at::kFloat);
   }
 
   // Every tokens-th row, from the last token of the first sequence on; no copy.
@@ -115,8 +128,9 @@ class ForwardPass::Impl {
   }
 
   // rows += what a branch of the block adds: `inner` times its output matrix, plus bias.
-  static void AddProduct(at::Tensor rows, const at::Tensor& inner, const at::Tensor& matrix) {
-    rows.addmm_(inner, matrix.t());
+  static void AddProduct(const at::Tensor& rows, const at::Tensor& inner,
+                         const at::Tensor& matrix) {
+    AddMultipliedByWeights(inner, matrix, rows);
   }
 
   // False where it was cancelled.
@@ -171,20 +185,26 @@ class ForwardPass::Impl {
                           .values = values,
                           .queries = queries,
                           .out = inner.narrow(1, 0, width.heads),
+                          .replacements = request.replacements,
                           .observer = shown_.attention ? request.observer : nullptr,
                           .cancel = request.cancel})) {
       return false;
+    }
+    if (shown_.attended) {
+      request.observer->OnAttended(layer, first_query, ops_->View(inner.narrow(1, 0, width.heads)));
     }
 
     const at::Tensor attended = asked_inner.narrow(1, 0, width.heads);
     const at::Tensor activated = asked_inner.narrow(1, width.heads, width.mlp);
     if (a.block == BlockForm::kSequential) {
+      if (!a.residual) asked_residual.zero_();
       AddBranch(weights.attention_out_bias, asked_residual);
       AddProduct(asked_residual, attended, weights.attention_out);
     } else if (a.block == BlockForm::kSandwich) {
       AddNormed(model, attended, weights.attention_out, weights.attention_out_bias,
                 weights.norm1_post, asked_residual);
     }
+    if (a.d_mlp == 0) return true;
     if (Stop(request)) return false;
 
     const at::Tensor mlp_wide = asked_wide.narrow(1, width.attention_in, width.mlp_in);
@@ -201,6 +221,7 @@ class ForwardPass::Impl {
       AddBranch(weights.out_bias, asked_residual);
       AddProduct(asked_residual, asked_inner, weights.out);
     } else if (a.block == BlockForm::kSequential) {
+      if (!a.residual) asked_residual.zero_();
       AddBranch(weights.mlp_out_bias, asked_residual);
       AddProduct(asked_residual, activated, weights.mlp_out);
     } else {
@@ -210,8 +231,8 @@ class ForwardPass::Impl {
     return true;
   }
 
-  static void Project(const at::Tensor& rows, const at::Tensor& matrix, at::Tensor out) {
-    at::mm_out(out, rows, matrix.t());
+  static void Project(const at::Tensor& rows, const at::Tensor& matrix, const at::Tensor& out) {
+    MultiplyByWeights(rows, matrix, out);
   }
 
   void AddBranch(const at::Tensor& bias, const at::Tensor& rows) {
@@ -273,7 +294,8 @@ int64_t ForwardPass::BufferBytes(const Architecture& architecture, int64_t rows)
 absl::StatusOr<MatrixView> ForwardPass::Run(const Model& model, const ForwardRequest& request) {
   const Architecture& a = model.architecture();
   HOPSCOPE_RETURN_IF_ERROR(CheckLength(a, request.tokens));
-  for (int64_t i = 0; i < request.sequences * request.tokens; ++i) {
+  const int64_t ids = request.residual == nullptr ? request.sequences * request.tokens : 0;
+  for (int64_t i = 0; i < ids; ++i) {
     if (request.ids[i] < 0 || request.ids[i] >= a.vocab_size) {
       return common::MakeError(
           absl::StatusCode::kInvalidArgument, "TOKEN_OUT_OF_RANGE",
@@ -281,9 +303,10 @@ absl::StatusOr<MatrixView> ForwardPass::Run(const Model& model, const ForwardReq
                        "; the model's ids are 0 to ", a.vocab_size - 1));
     }
   }
-  if (impl_ == nullptr) {
-    const bool general = options_.general_operators || model.device().cuda;
+  const bool general = options_.general_operators || model.device().cuda || model.half();
+  if (impl_ == nullptr || general != general_) {
     impl_ = std::make_unique<Impl>(general ? MakeGeneralOps() : MakeCpuOps());
+    general_ = general;
   }
   MatrixView logits;
   HOPSCOPE_RETURN_IF_ERROR(CatchTorch([&]() -> absl::Status {

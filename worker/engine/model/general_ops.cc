@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "worker/engine/model/general_head_replacement.h"
 #include "worker/engine/model/layer_ops.h"
 
 namespace hopscope::engine {
@@ -20,6 +21,12 @@ namespace {
 
 using checkpoint::Activation;
 using checkpoint::Architecture;
+
+// 16-bit formats hold what is stored; what is computed from it is float32 until it is stored again.
+at::Tensor Wide(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  return type == at::kBFloat16 || type == at::kHalf ? tensor.to(at::kFloat) : tensor;
+}
 
 class GeneralOps : public LayerOps {
  public:
@@ -29,26 +36,33 @@ class GeneralOps : public LayerOps {
     const ModelWeights& weights = model.weights();
     const at::Tensor index =
         at::from_blob(const_cast<int32_t*>(ids), {sequences * tokens}, at::kInt).to(out.device());
-    out.copy_(at::index_select(weights.token_embedding, 0, index));
-    if (a.embedding_scale != 1) out.mul_(a.embedding_scale);
+    const at::Tensor rows = Wide(at::index_select(weights.token_embedding, 0, index));
+    if (a.embedding_scale != 1) rows.mul_(a.embedding_scale);
     if (weights.position_embedding.defined()) {
-      out.view({sequences, tokens, a.d_model})
+      rows.view({sequences, tokens, a.d_model})
           .add_(weights.position_embedding.narrow(0, a.learned_offset, tokens));
     }
+    out.copy_(rows);
     if (weights.embedding_norm.gain.defined()) Norm(model, weights.embedding_norm, out, out);
   }
 
   void Norm(const Model& model, const NormWeights& weights, const at::Tensor& in,
             const at::Tensor& out) override {
     const Architecture& a = model.architecture();
-    if (a.norm == checkpoint::NormKind::kRmsNorm) {
-      const at::Tensor factor = at::rsqrt(
-          in.square().mean(at::OptionalIntArrayRef({-1}), /*keepdim=*/true).add(a.norm_epsilon));
-      out.copy_(in.mul(factor).mul(weights.gain));
-      if (weights.bias.defined()) out.add_(weights.bias);
+    if (a.norm == checkpoint::NormKind::kNone) {
+      out.copy_(in);
       return;
     }
-    out.copy_(at::layer_norm(in, {a.d_model}, weights.gain, weights.bias, a.norm_epsilon));
+    const at::Tensor rows = Wide(in);
+    if (a.norm == checkpoint::NormKind::kRmsNorm) {
+      const at::Tensor factor = at::rsqrt(
+          rows.square().mean(at::OptionalIntArrayRef({-1}), /*keepdim=*/true).add(a.norm_epsilon));
+      const at::Tensor normed = rows.mul(factor).mul_(weights.gain);
+      if (weights.bias.defined()) normed.add_(weights.bias);
+      out.copy_(normed);
+      return;
+    }
+    out.copy_(at::layer_norm(rows, {a.d_model}, weights.gain, weights.bias, a.norm_epsilon));
   }
 
   void AddBias(const at::Tensor& bias, const at::Tensor& rows) override { rows.add_(bias); }
@@ -57,9 +71,9 @@ class GeneralOps : public LayerOps {
 
   void Activate(const Model& model, const at::Tensor& gate, const at::Tensor& up,
                 const at::Tensor& up_bias, const at::Tensor& out) override {
-    const at::Tensor biased = up_bias.defined() ? up.add(up_bias) : up;
+    const at::Tensor biased = up_bias.defined() ? Wide(up).add(up_bias) : Wide(up);
     if (gate.defined()) {
-      out.copy_(Activated(model, gate).mul_(biased));
+      out.copy_(Activated(model, Wide(gate)).mul_(biased));
     } else {
       out.copy_(Activated(model, biased));
     }
@@ -75,13 +89,14 @@ class GeneralOps : public LayerOps {
     const auto split = [&](const at::Tensor& rows, int64_t heads) {
       return rows.unflatten(0, {sequences, tokens}).unflatten(2, {heads, a.d_head}).transpose(1, 2);
     };
-    at::Tensor keys = Turn(*inputs.model, split(inputs.keys, a.kv_heads), 0);
-    at::Tensor values = split(inputs.values, a.kv_heads);
+    const at::Tensor all_keys = split(Wide(inputs.keys), a.kv_heads);
+    at::Tensor keys = Turn(*inputs.model, all_keys, 0);
+    at::Tensor values = split(Wide(inputs.values), a.kv_heads);
     if (group > 1) {
       keys = keys.repeat_interleave(group, 1);
       values = values.repeat_interleave(group, 1);
     }
-    const at::Tensor all_queries = split(inputs.queries, a.heads);
+    const at::Tensor all_queries = split(Wide(inputs.queries), a.heads);
     const at::Tensor out = split(inputs.out, a.heads);
     for (int64_t query = inputs.first_query; query < tokens; query += kQueriesPerTile) {
       if (inputs.cancel != nullptr && inputs.cancel->cancelled()) return false;
@@ -105,12 +120,19 @@ class GeneralOps : public LayerOps {
                 .to(logits.options());
         logits.add_(slopes.mul(distance.to(logits.scalar_type())));
       }
+      ReplaceLogits(inputs,
+                    {.queries = all_queries.narrow(2, query, count),
+                     .keys = all_keys,
+                     .first_query = query,
+                     .first_key = first_key},
+                    logits);
       at::Tensor hidden = distance.gt(0);
       if (window > 0) hidden = hidden.logical_or(distance.le(-window));
       logits.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
       const at::Tensor weights = at::softmax(logits, -1);
       Show(inputs, weights, query, first_key);
       out.narrow(2, query, count).copy_(at::matmul(weights, values.narrow(2, first_key, columns)));
+      ReplaceOutputs(inputs, query, count, out);
     }
     return true;
   }
@@ -118,7 +140,7 @@ class GeneralOps : public LayerOps {
   void Softcap(double cap, const at::Tensor& rows) override { rows.div_(cap).tanh_().mul_(cap); }
 
   MatrixView View(const at::Tensor& rows) override {
-    host_ = rows.to(at::kCPU).contiguous();
+    host_ = Wide(rows).to(at::kCPU).contiguous();
     return {.float64 = host_.scalar_type() == at::kDouble,
             .data = host_.const_data_ptr(),
             .rows = host_.size(0),
@@ -175,7 +197,7 @@ class GeneralOps : public LayerOps {
     const at::Tensor host = weights.to(at::kCPU).contiguous();
     for (int64_t sequence = 0; sequence < host.size(0); ++sequence) {
       for (int64_t head = 0; head < host.size(1); ++head) {
-        const at::Tensor one = host[sequence][head];
+        const at::Tensor one = host[sequence][head];  // float64 or float32
         inputs.observer->OnAttention({.layer = inputs.layer,
                                       .head = head,
                                       .sequence = sequence,

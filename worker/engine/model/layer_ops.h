@@ -14,6 +14,7 @@
 
 #include "worker/engine/engine.h"
 #include "worker/engine/model/activations.h"
+#include "worker/engine/model/head_replacement.h"
 #include "worker/engine/model/model.h"
 #include "worker/engine/model/weights.h"
 
@@ -30,6 +31,7 @@ struct AttentionInputs {
   at::Tensor values;        // the same
   at::Tensor queries;       // [sequences * tokens, heads * d_head]
   at::Tensor out;           // the same; rows of the queries asked for are written
+  const HeadReplacements* replacements = nullptr;  // may be null
   ForwardObserver* observer = nullptr;
   const CancelFlag* cancel = nullptr;
 };
@@ -41,6 +43,7 @@ class LayerOps {
   // out = token embedding * scale (+ position embedding, then + norm where the model has them)
   virtual void Embed(const Model& model, int64_t sequences, int64_t tokens, const int32_t* ids,
                      const at::Tensor& out) = 0;
+  // A copy where the model has no norms.
   virtual void Norm(const Model& model, const NormWeights& weights, const at::Tensor& in,
                     const at::Tensor& out) = 0;
   // rows += bias
@@ -54,14 +57,14 @@ class LayerOps {
   virtual bool Attention(const AttentionInputs& inputs) = 0;
   // rows = cap * tanh(rows / cap)
   virtual void Softcap(double cap, const at::Tensor& rows) = 0;
-  // The rows in host memory; valid until the next call.
+  // The rows in host memory, float32 where they are of a 16-bit format; valid until the next call.
   virtual MatrixView View(const at::Tensor& rows) = 0;
 };
 
 // Queries whose attention weights are held at a time.
 inline constexpr int64_t kQueriesPerTile = 128;
 
-std::unique_ptr<LayerOps> MakeCpuOps();
+std::unique_ptr<LayerOps> MakeCpuOps();  // float32 and float64
 std::unique_ptr<LayerOps> MakeGeneralOps();
 
 }  // namespace hopscope::engine

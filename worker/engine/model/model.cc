@@ -23,7 +23,7 @@ Model::~Model() = default;
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Load(const checkpoint::Checkpoint& checkpoint,
                                                          v1::Dtype dtype, Device device) {
-  if (dtype != v1::DTYPE_FLOAT32 && dtype != v1::DTYPE_FLOAT64) {
+  if (!v1::Dtype_IsValid(dtype) || dtype == v1::DTYPE_UNSPECIFIED) {
     return common::MakeError(
         absl::StatusCode::kFailedPrecondition, "INTERNAL",
         absl::StrCat("the engine does not compute in ", v1::Dtype_Name(dtype)));
@@ -32,8 +32,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(const checkpoint::Check
   std::shared_ptr<Model> model(new Model(checkpoint.architecture(), dtype, device));
   HOPSCOPE_RETURN_IF_ERROR(CatchTorch([&] {
     const c10::InferenceMode no_gradients;
-    model->weights_ =
-        std::make_unique<const ModelWeights>(LoadWeights(checkpoint, model->float64(), device));
+    model->weights_ = std::make_unique<const ModelWeights>(LoadWeights(checkpoint, dtype, device));
     model->weight_bytes_ = BytesOf(*model->weights_);
     return absl::OkStatus();
   }));

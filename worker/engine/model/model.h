@@ -26,21 +26,25 @@ struct ModelWeights;  // weights.h
 class Model {
  public:
   // Reads all weights. FAILED_PRECONDITION with reason CHECKPOINT where the forward pass does not
-  // run the architecture; RESOURCE_EXHAUSTED with reason OUT_OF_MEMORY. `dtype` is float32 or
-  // float64.
+  // run the architecture; RESOURCE_EXHAUSTED with reason OUT_OF_MEMORY. `dtype` is any format
+  // but DTYPE_UNSPECIFIED.
   static absl::StatusOr<std::shared_ptr<const Model>> Load(const checkpoint::Checkpoint& checkpoint,
                                                            v1::Dtype dtype, Device device = {});
   ~Model();
 
   const checkpoint::Architecture& architecture() const { return architecture_; }
   v1::Dtype dtype() const { return dtype_; }
+  // What it shows of itself, and what its tables are in: float64, or else float32.
   bool float64() const { return dtype_ == v1::DTYPE_FLOAT64; }
+  // bfloat16 or float16: weights and activations are of that format, what is summed over many
+  // numbers (matrix products, attention, norms) and the logits are float32.
+  bool half() const { return dtype_ == v1::DTYPE_BFLOAT16 || dtype_ == v1::DTYPE_FLOAT16; }
   Device device() const { return device_; }
   // Bytes that the weights take as loaded.
   int64_t weight_bytes() const { return weight_bytes_; }
   const ModelWeights& weights() const { return *weights_; }
 
-  // Tables in the model's own format: T must be what float64() says.
+  // T must be what float64() says.
   template <typename T>
   const RotaryTables<T>& rotary_tables() const;
 

@@ -24,6 +24,10 @@ class RotaryTable {
   RotaryTable(const checkpoint::Architecture& architecture, int64_t positions);
 
   int64_t positions() const { return positions_; }
+  // The same shape with, in row n, the means over positions 1 .. n: the mean of the rotations R^1
+  // .. R^n. Row 0 is that of position 0.
+  RotaryTable<T> Means(const checkpoint::Architecture& architecture) const;
+
   // Elements of a row: the rotating columns of a head.
   int64_t columns() const { return columns_; }
   const T* cosines(int64_t position) const { return cosines_.data() + position * columns_; }
@@ -45,14 +49,15 @@ class RotaryTables {
 
   // A table of at least that many positions; null where the model does not rotate.
   std::shared_ptr<const RotaryTable<T>> AtLeast(int64_t positions) const;
+  // Likewise of RotaryTable::Means.
+  std::shared_ptr<const RotaryTable<T>> MeansAtLeast(int64_t positions) const;
 
  private:
   const checkpoint::Architecture* const architecture_;
   mutable common::Mutex mutex_;
   mutable std::shared_ptr<const RotaryTable<T>> longest_ ABSL_GUARDED_BY(mutex_);
+  mutable std::shared_ptr<const RotaryTable<T>> longest_means_ ABSL_GUARDED_BY(mutex_);
 };
-
-bool IsRotary(checkpoint::PositionKind kind);
 
 }  // namespace hopscope::engine
 

@@ -10,6 +10,7 @@ namespace hopscope::engine {
 namespace {
 
 using checkpoint::Architecture;
+using checkpoint::BlockForm;
 using checkpoint::NormKind;
 using checkpoint::PositionKind;
 
@@ -23,8 +24,15 @@ absl::Status Refuse(const Architecture& architecture, absl::string_view why) {
 
 absl::Status CheckRunnable(const Architecture& a) {
   if (a.layers < 1 || a.heads < 1 || a.kv_heads < 1 || a.d_model < 1 || a.d_head < 1 ||
-      a.d_mlp < 1 || a.vocab_size < 1) {
+      a.d_mlp < 0 || a.vocab_size < 1) {
     return Refuse(a, "a size is 0");
+  }
+  const bool sequential = a.block == BlockForm::kSequential;
+  if (a.d_mlp == 0 && !sequential) {
+    return Refuse(a, "its blocks join attention with an MLP that it does not have");
+  }
+  if (!a.residual && !sequential) {
+    return Refuse(a, "its parallel branches have no residual stream to join");
   }
   // BLAS counts in 32 bits.
   constexpr int64_t kWidest = std::numeric_limits<int32_t>::max() / 64;
@@ -52,7 +60,9 @@ absl::Status CheckRunnable(const Architecture& a) {
   if (a.position == PositionKind::kLearned && a.n_positions < 1) {
     return Refuse(a, "its table of learned positions is empty");
   }
-  if (a.norm == NormKind::kNone) return Refuse(a, "blocks without a norm");
+  if (a.norm == NormKind::kNone && (!sequential || a.embedding_norm)) {
+    return Refuse(a, "its blocks ask for a norm that it does not have");
+  }
   if (static_cast<int64_t>(a.attention_scale.size()) != a.layers ||
       static_cast<int64_t>(a.attention_window.size()) != a.layers) {
     return Refuse(a, "attention scale or window is not given for every layer");

@@ -34,6 +34,14 @@ Architecture Good() {
 
 TEST(RunnableTest, AcceptsAWholeDescription) { EXPECT_TRUE(CheckRunnable(Good()).ok()); }
 
+TEST(RunnableTest, AcceptsBlocksOfAttentionAlone) {
+  Architecture architecture = Good();
+  architecture.norm = checkpoint::NormKind::kNone;
+  architecture.d_mlp = 0;
+  architecture.residual = false;
+  EXPECT_TRUE(CheckRunnable(architecture).ok());
+}
+
 TEST(RunnableTest, RefusesWhatItWouldHaveToGuess) {
   const struct {
     std::function<void(Architecture*)> spoil;
@@ -46,7 +54,22 @@ TEST(RunnableTest, RefusesWhatItWouldHaveToGuess) {
       {[](Architecture* a) { a->rotary_angles = {1}; }, "1 rotary angles for 4 columns"},
       {[](Architecture* a) { a->position = checkpoint::PositionKind::kAlibi; },
        "0 ALiBi slopes for 4 heads"},
-      {[](Architecture* a) { a->norm = checkpoint::NormKind::kNone; }, "without a norm"},
+      {[](Architecture* a) {
+         a->block = checkpoint::BlockForm::kParallelTwoNorms;
+         a->norm = checkpoint::NormKind::kNone;
+       },
+       "a norm that it does not have"},
+      {[](Architecture* a) {
+         a->block = checkpoint::BlockForm::kParallelSharedNorm;
+         a->d_mlp = 0;
+       },
+       "an MLP that it does not have"},
+      {[](Architecture* a) {
+         a->block = checkpoint::BlockForm::kSandwich;
+         a->residual = false;
+       },
+       "no residual stream"},
+      {[](Architecture* a) { a->d_mlp = -1; }, "a size is 0"},
       {[](Architecture* a) { a->attention_scale = {1}; }, "not given for every layer"},
       {[](Architecture* a) { a->vocab_size = int64_t{1} << 31; }, "too wide"},
   };

@@ -86,6 +86,9 @@ absl::Status LoadCuda(int device_index) {
   int64_t devices = 0;
   absl::Status status = CatchTorch([&] {
     devices = at::hasCUDA() ? static_cast<int64_t>(at::getNumGPUs()) : 0;
+    // Sums of products of 16-bit numbers stay in float32 until they are complete.
+    at::globalContext().setAllowFP16ReductionCuBLAS(false);
+    at::globalContext().setAllowBF16ReductionCuBLAS(false);
     return absl::OkStatus();
   });
   if (!status.ok()) return CudaUnavailable(status.message());

@@ -15,12 +15,26 @@ using checkpoint::BlockForm;
 using checkpoint::Checkpoint;
 using checkpoint::WeightRole;
 
+at::ScalarType ScalarTypeOf(v1::Dtype dtype) {
+  switch (dtype) {
+    case v1::DTYPE_FLOAT64:
+      return at::kDouble;
+    case v1::DTYPE_BFLOAT16:
+      return at::kBFloat16;
+    case v1::DTYPE_FLOAT16:
+      return at::kHalf;
+    default:
+      return at::kFloat;
+  }
+}
+
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, bool float64, Device device)
+  Loader(const Checkpoint& checkpoint, v1::Dtype dtype, Device device)
       : checkpoint_(checkpoint),
         architecture_(checkpoint.architecture()),
-        host_(at::TensorOptions().dtype(float64 ? at::kDouble : at::kFloat)),
+        type_(ScalarTypeOf(dtype)),
+        host_(at::TensorOptions().dtype(type_ == at::kDouble ? at::kDouble : at::kFloat)),
         device_(device.cuda ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.index))
                             : at::Device(at::kCPU)) {}
 
@@ -43,7 +57,7 @@ class Loader {
   }
 
  private:
-  at::Tensor Place(at::Tensor tensor) const { return tensor.to(device_); }
+  at::Tensor Place(const at::Tensor& tensor) const { return tensor.to(device_, type_); }
 
   // Copies a weight into `out`, whose rows may lie apart.
   void Read(WeightRole role, int64_t layer, const at::Tensor& out) const {
@@ -60,7 +74,7 @@ class Loader {
 
   at::Tensor Matrix(WeightRole role, int64_t layer) const {
     const checkpoint::WeightSlice& slice = checkpoint_.Weight(role, layer);
-    at::Tensor matrix = at::empty({slice.rows, slice.columns}, host_);
+    const at::Tensor matrix = at::empty({slice.rows, slice.columns}, host_);
     Read(role, layer, matrix);
     return matrix;
   }
@@ -68,17 +82,22 @@ class Loader {
   // On the device; undefined where the model has no such weight.
   at::Tensor Vector(WeightRole role, int64_t layer) const {
     if (!checkpoint_.Has(role, layer)) return {};
-    at::Tensor vector = at::empty({checkpoint_.Weight(role, layer).rows}, host_);
+    const at::Tensor vector = at::empty({checkpoint_.Weight(role, layer).rows}, host_);
     Read(role, layer, vector);
     return Place(vector);
   }
 
   NormWeights Norm(WeightRole gain, WeightRole bias, int64_t layer) const {
-    NormWeights norm{.gain = Vector(gain, layer), .bias = Vector(bias, layer)};
+    NormWeights norm{.gain = Wide(Vector(gain, layer)), .bias = Wide(Vector(bias, layer))};
     if (norm.gain.defined() && architecture_.norm_gain_offset != 0) {
       norm.gain.add_(architecture_.norm_gain_offset);
     }
     return norm;
+  }
+
+  // A vector of the model's format in the format that norms compute in.
+  at::Tensor Wide(const at::Tensor& vector) const {
+    return vector.defined() ? vector.to(host_.dtype().toScalarType()) : vector;
   }
 
   LayerWeights Layer(int64_t layer) const {
@@ -91,8 +110,8 @@ class Loader {
     weights.norm1 = Norm(WeightRole::kNorm1Gain, WeightRole::kNorm1Bias, layer);
     weights.norm2 = Norm(WeightRole::kNorm2Gain, WeightRole::kNorm2Bias, layer);
     if (checkpoint_.Has(WeightRole::kNorm1PostGain, layer)) {
-      weights.norm1_post.gain = Vector(WeightRole::kNorm1PostGain, layer);
-      weights.norm2_post.gain = Vector(WeightRole::kNorm2PostGain, layer);
+      weights.norm1_post.gain = Wide(Vector(WeightRole::kNorm1PostGain, layer));
+      weights.norm2_post.gain = Wide(Vector(WeightRole::kNorm2PostGain, layer));
       weights.norm1_post.gain.add_(a.norm_gain_offset);
       weights.norm2_post.gain.add_(a.norm_gain_offset);
     }
@@ -102,7 +121,9 @@ class Loader {
     Read(WeightRole::kValue, layer, in.narrow(0, kv, kv));
     Read(WeightRole::kQuery, layer, in.narrow(0, 2 * kv, heads));
     if (a.gated_mlp) Read(WeightRole::kMlpGate, layer, in.narrow(0, attention, a.d_mlp));
-    Read(WeightRole::kMlpUp, layer, in.narrow(0, attention + mlp - a.d_mlp, a.d_mlp));
+    if (a.d_mlp > 0) {
+      Read(WeightRole::kMlpUp, layer, in.narrow(0, attention + mlp - a.d_mlp, a.d_mlp));
+    }
     in = Place(in);
     weights.attention_in = in.narrow(0, 0, attention);
     weights.mlp_in = in.narrow(0, attention, mlp);
@@ -124,7 +145,7 @@ class Loader {
 
     at::Tensor out = at::empty({a.d_model, heads + a.d_mlp}, host_);
     Read(WeightRole::kAttentionOut, layer, out.narrow(1, 0, heads));
-    Read(WeightRole::kMlpDown, layer, out.narrow(1, heads, a.d_mlp));
+    if (a.d_mlp > 0) Read(WeightRole::kMlpDown, layer, out.narrow(1, heads, a.d_mlp));
     out = Place(out);
     weights.attention_out = out.narrow(1, 0, heads);
     weights.mlp_out = out.narrow(1, heads, a.d_mlp);
@@ -143,7 +164,8 @@ class Loader {
 
   const Checkpoint& checkpoint_;
   const Architecture& architecture_;
-  const at::TensorOptions host_;
+  const at::ScalarType type_;     // of the weights
+  const at::TensorOptions host_;  // what they are read in: float32 or float64
   const at::Device device_;
 };
 
@@ -155,8 +177,8 @@ bool SharesOut(BlockForm block) {
   return block == BlockForm::kParallelSharedNorm || block == BlockForm::kParallelTwoNorms;
 }
 
-ModelWeights LoadWeights(const Checkpoint& checkpoint, bool float64, Device device) {
-  return Loader(checkpoint, float64, device).Load();
+ModelWeights LoadWeights(const Checkpoint& checkpoint, v1::Dtype dtype, Device device) {
+  return Loader(checkpoint, dtype, device).Load();
 }
 
 int64_t BytesOf(const ModelWeights& weights) {

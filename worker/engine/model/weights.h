@@ -61,7 +61,7 @@ bool SharesIn(checkpoint::BlockForm block);
 bool SharesOut(checkpoint::BlockForm block);
 
 // Copies the weights out of the checkpoint. May throw LibTorch's exceptions.
-ModelWeights LoadWeights(const checkpoint::Checkpoint& checkpoint, bool float64, Device device);
+ModelWeights LoadWeights(const checkpoint::Checkpoint& checkpoint, v1::Dtype dtype, Device device);
 
 // Bytes that the tensors take, each storage counted once.
 int64_t BytesOf(const ModelWeights& weights);

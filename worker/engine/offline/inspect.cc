@@ -8,6 +8,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/spec/reasons.h"
 #include "common/status.h"
+#include "common/tokens/tokens_file.h"
 #include "worker/engine/host.h"
 #include "worker/engine/model/capture.h"
 #include "worker/engine/model/forward_pass.h"
@@ -15,7 +16,6 @@
 #include "worker/engine/model/torch_runtime.h"
 #include "worker/engine/offline/options.h"
 #include "worker/engine/offline/safetensors_writer.h"
-#include "worker/engine/offline/tokens_file.h"
 
 namespace hopscope::engine {
 namespace {
@@ -55,7 +55,7 @@ absl::string_view Bytes(const std::vector<T>& values) {
 
 template <typename T>
 absl::Status Inspect(const InspectOptions& options, const Captures& captures, const Model& model,
-                     const std::vector<TokensLine>& lines) {
+                     const std::vector<tokens::TokensLine>& lines) {
   const checkpoint::Architecture& a = model.architecture();
   std::vector<SafetensorsWriter::Tensor> tensors;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -83,7 +83,7 @@ absl::Status Inspect(const InspectOptions& options, const Captures& captures, co
   HOPSCOPE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
                             SafetensorsWriter::Create(options.output, tensors, {}));
   ForwardPass pass;
-  for (const TokensLine& line : lines) {
+  for (const tokens::TokensLine& line : lines) {
     const int64_t tokens = static_cast<int64_t>(line.tokens.size());
     Capture<T> capture(&a, tokens, captures.hidden, captures.attention);
     absl::StatusOr<MatrixView> logits = pass.Run(model, {.sequences = 1,
@@ -117,8 +117,8 @@ absl::Status RunInspect(const InspectOptions& options) {
                             OpenCheckpoint(options.checkpoint));
   HOPSCOPE_RETURN_IF_ERROR(CheckRunnable(checkpoint.architecture()));
   HOPSCOPE_ASSIGN_OR_RETURN(
-      const std::vector<TokensLine> lines,
-      ReadTokensFile(options.tokens, {.vocab_size = checkpoint.architecture().vocab_size}));
+      const std::vector<tokens::TokensLine> lines,
+      tokens::ReadTokensFile(options.tokens, {.vocab_size = checkpoint.architecture().vocab_size}));
   PinBlasCodePath();
   UseOneTorchThread();
   HOPSCOPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,

@@ -1,7 +1,7 @@
 // hopscope-worker inspect: what a checkpoint computes for some sequences, as a safetensors file.
 //
-// For sequence i of the tokens file, from 0, the file holds what was asked for, in the format
-// computed in:
+// For sequence i of the tokens file, from 0, the file holds what was asked for, in float64 where
+// that is computed in, else in float32:
 //   logits.i     [tokens, vocab]
 //   hidden.i     [layers + 1, tokens, d_model]: what enters each block, then what leaves the last
 //   one, before the
@@ -22,7 +22,7 @@ struct InspectOptions {
   std::string checkpoint;              // folder
   std::string tokens;                  // tokens file (tokens_file.h)
   std::vector<std::string> capture;    // of logits, hidden, attention; at least one
-  std::string dtype = "float32";       // or float64
+  std::string dtype = "float32";       // or float64, bfloat16, float16
   std::string output;                  // file to write; appears complete or not at all
   const CancelFlag* cancel = nullptr;  // may be null
 };

@@ -33,9 +33,38 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
                                                    absl::string_view option,
                                                    absl::string_view text) {
   google::protobuf::Value value;
-  if (rule.type == Type::kChoice) {
-    value.set_string_value(std::string(text));
-    return value;
+  switch (rule.type) {
+    case Type::kChoice:
+      value.set_string_value(std::string(text));
+      return value;
+    case Type::kChoices:
+      for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+        value.mutable_list_value()->add_values()->set_string_value(std::string(piece));
+      }
+      return value;
+    case Type::kBool:
+      if (text != "true" && text != "false") {
+        return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
+      }
+      value.set_bool_value(text == "true");
+      return value;
+    case Type::kNumber:
+    case Type::kInteger: {
+      double number = 0;
+      if (!absl::SimpleAtod(text, &number)) {
+        return common::InvalidField(spec::kWrongType, option, text, rule.Allowed());
+      }
+      value.set_number_value(number);
+      return value;
+    }
+    case Type::kHeadSets:
+      if (text == rule.DefaultValue().string_value()) return rule.DefaultValue();
+      for (const absl::string_view piece : absl::StrSplit(text, ',')) {
+        value.mutable_list_value()->add_values()->set_string_value(std::string(piece));
+      }
+      return value;
+    case Type::kPositiveNumbers:
+      break;
   }
   std::vector<double> numbers;
   for (const absl::string_view piece : absl::StrSplit(text, ',')) {
@@ -51,7 +80,10 @@ absl::StatusOr<google::protobuf::Value> ParseValue(const spec::ScorerParamRule& 
 absl::StatusOr<v1::Dtype> ParseDtype(absl::string_view text) {
   if (text == "float32") return v1::DTYPE_FLOAT32;
   if (text == "float64") return v1::DTYPE_FLOAT64;
-  return common::InvalidField(spec::kNameUnknown, "--dtype", text, "float32 or float64");
+  if (text == "bfloat16") return v1::DTYPE_BFLOAT16;
+  if (text == "float16") return v1::DTYPE_FLOAT16;
+  return common::InvalidField(spec::kNameUnknown, "--dtype", text,
+                              "float32, float64, bfloat16 or float16");
 }
 
 absl::StatusOr<std::vector<v1::ScorerSpec>> ParseScorers(const std::vector<std::string>& names,

@@ -12,7 +12,7 @@
 
 namespace hopscope::engine {
 
-// "float32" or "float64"; INVALID_ARGUMENT for anything else.
+// "float32", "float64", "bfloat16" or "float16"; INVALID_ARGUMENT for anything else.
 absl::StatusOr<v1::Dtype> ParseDtype(absl::string_view text);
 
 // Scorers by name, with `taus` for every one of them that takes temperatures, and params

@@ -1,5 +1,6 @@
 #include "worker/engine/scorers/moments.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ v1::ScoreMoments MomentsOf(absl::string_view scorer, const MetricTable& table,
   std::vector<int64_t> count(cells, 0);
   std::vector<double> mean(cells, 0);
   std::vector<double> m2(cells, 0);
+  std::vector<double> min(table.extremes() ? cells : 0, 0);
+  std::vector<double> max(min.size(), 0);
   for (int64_t item = 0; item < table.items(); ++item) {
     if (failures.failed(item)) continue;
     const double* const values = table.item(item);
@@ -21,6 +24,9 @@ v1::ScoreMoments MomentsOf(absl::string_view scorer, const MetricTable& table,
       const double deviation = value - mean[cell];
       mean[cell] += deviation / static_cast<double>(++count[cell]);
       m2[cell] += deviation * (value - mean[cell]);
+      if (!table.extremes()) continue;
+      min[cell] = count[cell] == 1 ? value : std::min(min[cell], value);
+      max[cell] = count[cell] == 1 ? value : std::max(max[cell], value);
     }
   }
   v1::ScoreMoments moments;
@@ -34,6 +40,8 @@ v1::ScoreMoments MomentsOf(absl::string_view scorer, const MetricTable& table,
   moments.mutable_count()->Add(count.begin(), count.end());
   moments.mutable_mean()->Add(mean.begin(), mean.end());
   moments.mutable_m2()->Add(m2.begin(), m2.end());
+  moments.mutable_min()->Add(min.begin(), min.end());
+  moments.mutable_max()->Add(max.begin(), max.end());
   return moments;
 }
 

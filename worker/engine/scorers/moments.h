@@ -1,4 +1,5 @@
-// Count, mean and sum of squared deviations of a metric over the items of a unit.
+// Count, mean and sum of squared deviations of a metric over the items of a unit, and its extremes
+// where the metric asks for them.
 //
 // Items are taken in, one after the other, in their order (Welford's recurrence; Technometrics 4,
 // 1962), so the result does not depend on which thread made which value.

@@ -47,6 +47,22 @@ TEST(MomentsTest, LeaveOutFailedItemsAndCellsWithoutValue) {
   EXPECT_THAT(moments.m2(), ElementsAre(0.5, 0));
 }
 
+TEST(MomentsTest, ExtremesComeWhereAMetricAsksForThem) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::vector<double>> items = {{-4, none, 0}, {2, 7, 0}, {-9, 9, 0}, {3, 8, 0}};
+  MetricTable table("gap", {}, {.layers = 1, .heads = 3}, 4, /*extremes=*/true);
+  for (int64_t i = 0; i < 4; ++i) {
+    std::copy(items[i].begin(), items[i].end(), table.item(i));
+    table.item(i)[2] = none;
+  }
+  ItemFailures failures(4);
+  failures.Fail(2, "a logit is NaN");
+  const v1::ScoreMoments moments = MomentsOf("logit_gap", table, failures);
+  EXPECT_THAT(moments.min(), ElementsAre(-4, 7, 0));
+  EXPECT_THAT(moments.max(), ElementsAre(3, 8, 0));
+  EXPECT_EQ(MomentsOf("x", Table({{1, 2}}), ItemFailures(1)).min_size(), 0);
+}
+
 TEST(MomentsTest, SmallDeviationsFromALargeMeanAreKept) {
   const ItemFailures failures(3);
   const v1::ScoreMoments moments =

@@ -107,6 +107,24 @@ void HeadLogits<T>::ComputeTransposed(int64_t first_content, int64_t contents, i
 }
 
 template <typename T>
+void HeadLogits<T>::ComputeAlong(int64_t first_content, int64_t first_slot, int64_t count,
+                                 double* out) {
+  if (rotary_ == nullptr) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t slot = first_slot_ + first_slot + i;
+      out[i] = content_[first_content + i] + slope_ * static_cast<double>(slot - query_slot_);
+    }
+    return;
+  }
+  const int64_t d_head = architecture_.d_head;
+  DotRows(count, d_head, keys_ + first_content * key_stride_, key_stride_,
+          turned_.AtLeast(0) + first_slot * d_head, d_head, out);
+  const double cap = architecture_.attention_softcap;
+  if (cap <= 0) return;
+  for (int64_t i = 0; i < count; ++i) out[i] = cap * std::tanh(out[i] / cap);
+}
+
+template <typename T>
 void HeadLogits<T>::Cap(int64_t rows, int64_t columns, T* out, int64_t stride) const {
   if (architecture_.attention_softcap > 0) {
     GetCpuKernels<T>().softcap(rows, columns, architecture_.attention_softcap, out, stride);

@@ -1,4 +1,4 @@
-// Logits of the last query against contents moved to other slots, for one head of one sequence.
+// Logits of a query against contents moved to other slots, for one head of one sequence.
 //
 // With the query at slot n, content a at slot p and rotary positions R, the logit is scale * k_a^T
 // R^(n-p) q_n (arXiv 2605.31558, App. C.1): the query turned once for each slot, times all
@@ -37,6 +37,7 @@ class HeadLogits : public MovedLogits<T> {
                int64_t stride) override;
   void ComputeTransposed(int64_t first_content, int64_t contents, int64_t first_slot, int64_t slots,
                          T* out, int64_t stride) override;
+  void ComputeAlong(int64_t first_content, int64_t first_slot, int64_t count, double* out) override;
 
  private:
   void Cap(int64_t rows, int64_t columns, T* out, int64_t stride) const;

@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "google/protobuf/struct.pb.h"
 #include "hopscope/v1/evaluation.pb.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/model/activations.h"
+#include "worker/engine/model/head_replacement.h"
 #include "worker/engine/model/model.h"
 #include "worker/engine/tasks/task.h"
 
@@ -49,12 +51,15 @@ class MetricTable {
     int32_t planes = 0;
   };
 
-  MetricTable(std::string metric, google::protobuf::Struct params, Axes axes, int64_t items);
+  // `extremes`: the smallest and the largest value of an item are reported beside the mean.
+  MetricTable(std::string metric, google::protobuf::Struct params, Axes axes, int64_t items,
+              bool extremes = false);
 
   const std::string& metric() const { return metric_; }
   // The scorer's parameters; where one lists several values, the one used here.
   const google::protobuf::Struct& params() const { return params_; }
   const Axes& axes() const { return axes_; }
+  bool extremes() const { return extremes_; }
   int64_t items() const { return items_; }
   // Values of one item.
   int64_t cells() const { return cells_; }
@@ -68,6 +73,7 @@ class MetricTable {
   Axes axes_;
   int64_t items_;
   int64_t cells_;
+  bool extremes_;
   std::vector<double> values_;
 };
 
@@ -84,6 +90,10 @@ class BatchScorer : public ForwardObserver {
  public:
   // Logits after the last token, a row for each sequence.
   virtual void OnLogits(const MatrixView& /*logits*/) {}
+
+  // What ended the batch's scoring early, if anything did; looked at after the last call. It ends
+  // the evaluation.
+  virtual absl::Status error() const { return absl::OkStatus(); }
 };
 
 class Scorer {
@@ -94,16 +104,26 @@ class Scorer {
   // As in the catalog (common/spec/catalog.h).
   const std::string& name() const { return name_; }
 
-  // Whether the last layer must have queries for every token.
+  // Whether every layer must have queries for every token; otherwise the last has only the last
+  // token's.
   virtual bool NeedsAllQueries() const { return false; }
+
+  // Whether it must be told the means of all heads' outputs (head_means.h), for sequences like
+  // those of the unit, before the first batch.
+  virtual bool NeedsHeadMeans() const { return false; }
+  virtual void SetHeadMeans(std::shared_ptr<const HeadMeans> /*means*/) {}
 
   virtual std::unique_ptr<BatchScorer> StartBatch(const ScoringBatch& batch) = 0;
 
   // One for each metric and set of result parameters (spec::ResultParams), metrics first.
   const std::vector<MetricTable>& tables() const { return tables_; }
 
+  // What a reader must know about the numbers, as in HeadScores.flags.
+  const std::vector<std::string>& flags() const { return flags_; }
+
  protected:
   std::vector<MetricTable> tables_;
+  std::vector<std::string> flags_;
 
  private:
   const std::string name_;

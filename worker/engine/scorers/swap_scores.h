@@ -21,6 +21,7 @@
 
 #include "worker/engine/engine.h"
 #include "worker/engine/model/aligned_buffer.h"
+#include "worker/engine/scorers/swap_accumulator.h"
 
 namespace hopscope::engine {
 
@@ -40,13 +41,18 @@ class MovedLogits {
   // out[j * stride + i] = logit of content first_content + i in slot first_slot + j.
   virtual void ComputeTransposed(int64_t first_content, int64_t contents, int64_t first_slot,
                                  int64_t slots, T* out, int64_t stride) = 0;
+
+  // out[i] = logit of content first_content + i in slot first_slot + i, i < count; these are keys
+  // in their own order.
+  virtual void ComputeAlong(int64_t first_content, int64_t first_slot, int64_t count,
+                            double* out) = 0;
 };
 
 struct HeadScores {
-  bool has_swaps = false;          // false below two keys: no scores
-  std::vector<double> positional;  // [taus]
-  std::vector<double> symbolic;    // [taus]
-  double self_mass = 0;            // the query's attention to itself; 1 - self_mass is scored
+  bool has_swaps = false;  // false below two keys: no scores
+  int64_t swapped = 0;     // keys, or blocks of them, that there are pairs of
+  SwapMeans means;
+  double self_mass = 0;  // the query's attention to itself; 1 - self_mass is scored
 };
 
 // Buffers kept from call to call.
@@ -55,16 +61,19 @@ struct SwapScratch {
   std::vector<int32_t> order;
   std::vector<double> logits;
   std::vector<double> weights;
+  std::vector<double> before;  // attention on all places before this one
+  std::vector<double> from;    // attention on this place and all after it
   AlignedBuffer<T> forward;
   AlignedBuffer<T> backward;
 };
 
 // `own_logits` [keys] are the A[j][j]. Scores are NaN where a logit is not finite. False where it
-// was cancelled. At most kMaxTaus taus, each above 0.
+// was cancelled. At most kMaxTaus taus, each above 0. Without extras a faster loop does the same.
 template <typename T>
 bool ComputeSwapScores(const double* own_logits, int64_t keys, double self_logit,
                        const std::vector<double>& taus, MovedLogits<T>* moved,
-                       const CancelFlag* cancel, SwapScratch<T>* scratch, HeadScores* scores);
+                       const CancelFlag* cancel, SwapScratch<T>* scratch, HeadScores* scores,
+                       const SwapExtras& extras = {});
 
 }  // namespace hopscope::engine
 

@@ -5,8 +5,9 @@
 
 #include <cmath>
 #include <limits>
-#include <random>
 #include <vector>
+
+#include "worker/engine/scorers/testing/matrix_logits.h"
 
 namespace hopscope::engine {
 namespace {
@@ -14,40 +15,6 @@ namespace {
 using testing::DoubleNear;
 using testing::Each;
 using testing::ElementsAre;
-
-// Logits that stand in a matrix a[content][slot].
-template <typename T>
-class MatrixLogits : public MovedLogits<T> {
- public:
-  explicit MatrixLogits(std::vector<std::vector<double>> a) : a_(std::move(a)) {}
-
-  void SetOrder(const int32_t* order, int64_t keys) override { order_ = {order, order + keys}; }
-  void Compute(int64_t first_content, int64_t contents, int64_t first_slot, int64_t slots, T* out,
-               int64_t stride) override {
-    ++blocks;
-    logits += contents * slots;
-    for (int64_t i = 0; i < contents; ++i) {
-      for (int64_t j = 0; j < slots; ++j) {
-        out[i * stride + j] = static_cast<T>(a_[order_[first_content + i]][order_[first_slot + j]]);
-      }
-    }
-  }
-  void ComputeTransposed(int64_t first_content, int64_t contents, int64_t first_slot, int64_t slots,
-                         T* out, int64_t stride) override {
-    for (int64_t i = 0; i < contents; ++i) {
-      for (int64_t j = 0; j < slots; ++j) {
-        out[j * stride + i] = static_cast<T>(a_[order_[first_content + i]][order_[first_slot + j]]);
-      }
-    }
-  }
-
-  int blocks = 0;
-  int64_t logits = 0;
-
- private:
-  const std::vector<std::vector<double>> a_;
-  std::vector<int32_t> order_;
-};
 
 struct Result {
   HeadScores scores;
@@ -108,24 +75,14 @@ std::pair<double, double> Literal(const std::vector<std::vector<double>>& a, dou
   return {positional / weight, symbolic / weight};
 }
 
-std::vector<std::vector<double>> RandomLogits(int m, double spread, int seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal(0, spread);
-  std::vector<std::vector<double>> a(m, std::vector<double>(m));
-  for (auto& row : a) {
-    for (double& logit : row) logit = normal(random);
-  }
-  return a;
-}
-
 TEST(SwapScoresTest, GiveTheWorkedExample) {
   const Result result =
       Scores({{1.0, 0.2, -0.5}, {0.3, 2.0, 0.1}, {-1.0, 0.4, 0.5}}, 0, {1e-4, 0.05, 0.1, 1.0});
   ASSERT_TRUE(result.scores.has_swaps);
-  EXPECT_THAT(result.scores.positional,
+  EXPECT_THAT(result.scores.means.positional,
               ElementsAre(DoubleNear(0.9138763140, 1e-9), DoubleNear(0.9094256022, 1e-9),
                           DoubleNear(0.9050435405, 1e-9), DoubleNear(0.8967793917, 1e-9)));
-  EXPECT_THAT(result.scores.symbolic,
+  EXPECT_THAT(result.scores.means.symbolic,
               ElementsAre(DoubleNear(0.7559687923, 1e-9), DoubleNear(0.7831150357, 1e-9),
                           DoubleNear(0.8111518270, 1e-9), DoubleNear(0.8811137820, 1e-9)));
   EXPECT_NEAR(result.scores.self_mass, 0.07839411721683971, 1e-12);
@@ -133,22 +90,22 @@ TEST(SwapScoresTest, GiveTheWorkedExample) {
 
 TEST(SwapScoresTest, UniformHeadIsBoth) {
   const Result result = Scores(std::vector(4, std::vector<double>(4, 0)), -1e9, {1e-4, 1});
-  EXPECT_THAT(result.scores.positional, Each(DoubleNear(1, 1e-15)));
-  EXPECT_THAT(result.scores.symbolic, Each(DoubleNear(1, 1e-15)));
+  EXPECT_THAT(result.scores.means.positional, Each(DoubleNear(1, 1e-15)));
+  EXPECT_THAT(result.scores.means.symbolic, Each(DoubleNear(1, 1e-15)));
 }
 
 TEST(SwapScoresTest, HeadThatSeesSlotsAloneIsPositional) {
   const Result result = Scores(std::vector(4, std::vector<double>{0, 0, 5, 0}), -1e9, {1e-4});
-  EXPECT_NEAR(result.scores.positional[0], 1, 1e-15);
-  EXPECT_NEAR(result.scores.symbolic[0], 0.0134752822, 1e-9);
+  EXPECT_NEAR(result.scores.means.positional[0], 1, 1e-15);
+  EXPECT_NEAR(result.scores.means.symbolic[0], 0.0134752822, 1e-9);
 }
 
 TEST(SwapScoresTest, HeadThatSeesContentAloneIsSymbolic) {
   std::vector<std::vector<double>> a(4, std::vector<double>(4, 0));
   a[1].assign(4, 5);
   const Result result = Scores(a, -1e9, {1e-4});
-  EXPECT_NEAR(result.scores.positional[0], 0.0134752822, 1e-9);
-  EXPECT_NEAR(result.scores.symbolic[0], 1, 1e-15);
+  EXPECT_NEAR(result.scores.means.positional[0], 0.0134752822, 1e-9);
+  EXPECT_NEAR(result.scores.means.symbolic[0], 1, 1e-15);
 }
 
 TEST(SwapScoresTest, AgreeWithTheDefinition) {
@@ -161,9 +118,9 @@ TEST(SwapScoresTest, AgreeWithTheDefinition) {
       const Result result = Scores(a, 0.5, taus);
       for (size_t t = 0; t < taus.size(); ++t) {
         const auto [positional, symbolic] = Literal(a, 0.5, taus[t]);
-        EXPECT_NEAR(result.scores.positional[t], positional, 1e-9)
+        EXPECT_NEAR(result.scores.means.positional[t], positional, 1e-9)
             << keys << " keys, spread " << spread << ", tau " << taus[t];
-        EXPECT_NEAR(result.scores.symbolic[t], symbolic, 1e-9)
+        EXPECT_NEAR(result.scores.means.symbolic[t], symbolic, 1e-9)
             << keys << " keys, spread " << spread << ", tau " << taus[t];
       }
     }
@@ -175,16 +132,16 @@ TEST(SwapScoresTest, Float32LogitsChangeLittle) {
   const Result narrow = Scores<float>(a, 0.5, {1e-4, 1});
   const Result wide = Scores<double>(a, 0.5, {1e-4, 1});
   for (const int t : {0, 1}) {
-    EXPECT_NEAR(narrow.scores.positional[t], wide.scores.positional[t], 1e-6);
-    EXPECT_NEAR(narrow.scores.symbolic[t], wide.scores.symbolic[t], 1e-6);
+    EXPECT_NEAR(narrow.scores.means.positional[t], wide.scores.means.positional[t], 1e-6);
+    EXPECT_NEAR(narrow.scores.means.symbolic[t], wide.scores.means.symbolic[t], 1e-6);
   }
 }
 
 TEST(SwapScoresTest, LargeLogitsDoNotOverflow) {
   const Result result = Scores({{900, -900, 3}, {800, -800, 5}, {-900, 900, 2}}, 0, {1e-4, 1});
   for (const int t : {0, 1}) {
-    EXPECT_TRUE(std::isfinite(result.scores.positional[t]));
-    EXPECT_TRUE(std::isfinite(result.scores.symbolic[t]));
+    EXPECT_TRUE(std::isfinite(result.scores.means.positional[t]));
+    EXPECT_TRUE(std::isfinite(result.scores.means.symbolic[t]));
   }
 }
 
@@ -192,8 +149,8 @@ TEST(SwapScoresTest, TinyTauLeavesTheLargestSwap) {
   const auto a = RandomLogits(6, 1, 3);
   const Result tiny = Scores(a, 0, {1e-310});
   const auto [positional, symbolic] = Literal(a, 0, 1e-9);
-  EXPECT_NEAR(tiny.scores.positional[0], positional, 1e-9);
-  EXPECT_NEAR(tiny.scores.symbolic[0], symbolic, 1e-9);
+  EXPECT_NEAR(tiny.scores.means.positional[0], positional, 1e-9);
+  EXPECT_NEAR(tiny.scores.means.symbolic[0], symbolic, 1e-9);
 }
 
 TEST(SwapScoresTest, SharpHeadNeedsFewBlocks) {
@@ -204,8 +161,8 @@ TEST(SwapScoresTest, SharpHeadNeedsFewBlocks) {
   EXPECT_LE(result.blocks, 4);    // of 10
   EXPECT_LE(result.logits, 800);  // of 160,000
   const auto [positional, symbolic] = Literal(a, 0, 1e-4);
-  EXPECT_NEAR(result.scores.positional[0], positional, 1e-9);
-  EXPECT_NEAR(result.scores.symbolic[0], symbolic, 1e-9);
+  EXPECT_NEAR(result.scores.means.positional[0], positional, 1e-9);
+  EXPECT_NEAR(result.scores.means.symbolic[0], symbolic, 1e-9);
 }
 
 TEST(SwapScoresTest, FewerThanTwoKeysHaveNoScores) {
@@ -219,11 +176,11 @@ TEST(SwapScoresTest, NotANumberStaysVisible) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   auto a = RandomLogits(5, 1, 1);
   a[2][2] = nan;
-  EXPECT_TRUE(std::isnan(Scores(a, 0, {1.0}).scores.positional[0]));
+  EXPECT_TRUE(std::isnan(Scores(a, 0, {1.0}).scores.means.positional[0]));
   EXPECT_TRUE(std::isnan(Scores(RandomLogits(5, 1, 1), nan, {1.0}).scores.self_mass));
   a = RandomLogits(5, 1, 1);
   a[1][3] = nan;
-  EXPECT_TRUE(std::isnan(Scores(a, 0, {1.0}).scores.symbolic[0]));
+  EXPECT_TRUE(std::isnan(Scores(a, 0, {1.0}).scores.means.symbolic[0]));
 }
 
 TEST(SwapScoresTest, CancelledWorkSaysSo) {

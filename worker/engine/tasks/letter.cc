@@ -53,7 +53,7 @@ LetterTask::LetterTask()
 
 std::string LetterTask::TokenText(int32_t id) const {
   if (id == 0) return "<pad>";
-  if (id < 0 || id >= vocab_size()) return absl::StrCat("<", id, "?>");
+  if (id < 0 || id >= kFirstPair + kLetters * kLetters) return absl::StrCat("<", id, "?>");
   std::string text(1, static_cast<char>('a' + FirstLetter(id)));
   if (id < kFirstPair) return absl::StrCat(text, (id - kFirstAnswer) % kIntegers + 1);
   return text + static_cast<char>('a' + SecondLetter(id));

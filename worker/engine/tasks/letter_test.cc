@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "common/spec/catalog.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/engine/tasks/testing.h"
@@ -19,7 +20,7 @@ double Tolerance(double share, double n) { return 5 * std::sqrt(share * (1 - sha
 
 TEST(LetterTaskTest, TextsAreTheVocabularyOfThePaper) {
   const LetterTask task;
-  EXPECT_EQ(task.vocab_size(), 129);
+  EXPECT_EQ(task.vocab_size(spec::FindTask("letter")->default_window()), 129);
   EXPECT_EQ(task.TokenText(0), "<pad>");
   EXPECT_EQ(task.TokenText(1), "a1");
   EXPECT_EQ(task.TokenText(8), "a8");
@@ -32,7 +33,8 @@ TEST(LetterTaskTest, TextsAreTheVocabularyOfThePaper) {
   EXPECT_EQ(task.TokenText(129), "<129?>");
   EXPECT_EQ(task.TokenText(-3), "<-3?>");
   std::set<std::string> texts;
-  for (int32_t id = 0; id < task.vocab_size(); ++id) texts.insert(task.TokenText(id));
+  for (int32_t id = 0; id < task.vocab_size(spec::FindTask("letter")->default_window()); ++id)
+    texts.insert(task.TokenText(id));
   EXPECT_EQ(texts.size(), 129u);
 }
 

@@ -4,13 +4,19 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "common/spec/catalog.h"
 
 namespace hopscope::engine {
 namespace {
 
-constexpr int32_t kIntegers = 16;
+constexpr int32_t kIntegers = spec::kNumberIntegers;
 constexpr int32_t kFirstLetter = kIntegers + 1;
-constexpr int32_t kLetters = 120;
+constexpr int32_t kLetters = spec::kNumberLetters;
+constexpr int32_t kLastLetter = kFirstLetter + kLetters - 1;
+
+int32_t IntegerToken(int32_t value) {
+  return value <= kIntegers ? value : kLastLetter + value - kIntegers;
+}
 
 }  // namespace
 
@@ -18,8 +24,11 @@ NumberTask::NumberTask() : Task("number", TaskNumber::kNumber, kFirstLetter, kLe
 
 std::string NumberTask::TokenText(int32_t id) const {
   if (id == 0) return "<pad>";
-  if (id < 0 || id >= vocab_size()) return absl::StrCat("<", id, "?>");
+  if (id < 0 || id > IntegerToken(spec::FindTask(name())->max_window_slots())) {
+    return absl::StrCat("<", id, "?>");
+  }
   if (id <= kIntegers) return absl::StrCat(id);
+  if (id > kLastLetter) return absl::StrCat(id - kLastLetter + kIntegers);
   const int32_t letter = id - kFirstLetter;
   if (letter < 26) return std::string(1, static_cast<char>('a' + letter));
   const int32_t bigram = letter - 26;
@@ -34,12 +43,13 @@ void NumberTask::FillWindow(const v1::SequenceSpec& spec, rng::RandomStream* str
     tokens[slot] = kFirstLetter + static_cast<int32_t>(stream->Below(kLetters));
   }
   for (int32_t slot = target_slots; slot < static_cast<int32_t>(tokens.size()); ++slot) {
-    tokens[slot] = slot - static_cast<int32_t>(stream->Below(static_cast<uint32_t>(slot)));
+    tokens[slot] =
+        IntegerToken(slot - static_cast<int32_t>(stream->Below(static_cast<uint32_t>(slot))));
   }
   tokens[window->target] = window->label;
   for (size_t hop = 0; hop < window->path.size(); ++hop) {
     const int32_t next = hop + 1 < window->path.size() ? window->path[hop + 1] : window->target;
-    tokens[window->path[hop]] = window->path[hop] - next;
+    tokens[window->path[hop]] = IntegerToken(window->path[hop] - next);
   }
 }
 

@@ -3,7 +3,9 @@
 // position.
 //
 // Token ids: 0 padding of batches; integers 1..16 are ids 1..16; letters a..z, then aa..dp (94
-// bigrams in lexicographic order), are ids 17..136.
+// bigrams in lexicographic order), are ids 17..136. A window of more than 16 slots (target +
+// pre_target = n) needs pointers up to n: integers 17..n are ids 137..120+n, behind the others, so
+// that sequences of smaller windows and the checkpoints for them stay what they were.
 //
 // After the path, the window's stream gives: a letter for each target slot (Below(120)); then for
 // each later slot i, in order and the query included, the slot that it points to (Below(i)), so

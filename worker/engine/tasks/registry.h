@@ -1,4 +1,5 @@
-// The tasks that the engine knows, by name: those of the catalog (common/spec/catalog.h).
+// The tasks whose sequences the engine makes, by name: those of the catalog (common/spec/catalog.h)
+// but "tokens".
 //
 // Tasks live as long as the process; thread-safe.
 #ifndef HOPSCOPE_WORKER_ENGINE_TASKS_REGISTRY_H_

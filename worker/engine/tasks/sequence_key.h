@@ -5,7 +5,8 @@
 //   domain             what is drawn: window, order of items, padding
 //   low   bits  0-39   index: of the item, or of the block of items (kItemOrder)
 //         bits 40-47   hop count
-//         bits 48-55   number of the task: 1 number, 2 letter
+//         bits 48-55   number of the task: 1 number, 2 letter, 3 index, 4 retrieval,
+//                      5 partial_induction
 //         bits 56-63   number of the split: 1 train, 2 validation, 3 evaluation
 //   high  bits  0-11   target slots of the window
 //         bits 12-23   pre-target slots of the window
@@ -27,7 +28,13 @@ namespace hopscope::engine {
 inline constexpr int64_t kMaxItems = int64_t{1} << 40;
 
 // Numbers of the tasks in keys: never change or reuse one.
-enum class TaskNumber : uint8_t { kNumber = 1, kLetter = 2 };
+enum class TaskNumber : uint8_t {
+  kNumber = 1,
+  kLetter = 2,
+  kIndex = 3,
+  kRetrieval = 4,
+  kPartialInduction = 5
+};
 
 // `spec` has passed spec::CheckSequenceSpec; `index` is in 0 .. kMaxItems-1.
 rng::StreamKey SequenceKey(rng::Domain domain, TaskNumber task, const v1::SequenceSpec& spec,

@@ -105,7 +105,8 @@ class SolversTest : public ::testing::TestWithParam<std::tuple<std::string, int>
   void ExpectSolved(const v1::SequenceSpec& spec, int64_t count) {
     const Task* task = FindTask(task_name);
     std::vector<std::string> texts;
-    for (int32_t id = 0; id < task->vocab_size(); ++id) texts.push_back(task->TokenText(id));
+    for (int32_t id = 0; id < task->vocab_size(spec.window()); ++id)
+      texts.push_back(task->TokenText(id));
     const absl::StatusOr<std::vector<Sequence>> sequences = task->MakeRange(spec, 0, count);
     ASSERT_TRUE(sequences.ok()) << sequences.status();
     int64_t solved = 0;

@@ -41,15 +41,18 @@ void Prepend(std::vector<int32_t> added, Sequence* sequence) {
 
 }  // namespace
 
-Task::Task(absl::string_view name, TaskNumber number, int32_t first_answer, int32_t answer_values)
+Task::Task(absl::string_view name, TaskNumber number, int32_t first_answer, int32_t answer_values,
+           int32_t first_answer_slot)
     : name_(name),
       number_(number),
       first_answer_(first_answer),
       answer_values_(answer_values),
-      vocab_size_(spec::FindTask(name)->vocab_size()) {}
+      first_answer_slot_(first_answer_slot) {}
+
+int32_t Task::vocab_size(const v1::Window& window) const { return spec::VocabSize(name_, window); }
 
 int64_t Task::BlockSize(const v1::Window& window) const {
-  return int64_t{window.target()} * answer_values_;
+  return int64_t{window.target() - first_answer_slot_} * answer_values_;
 }
 
 absl::StatusOr<Sequence> Task::Make(const v1::SequenceSpec& spec, int64_t item) const {
@@ -85,7 +88,7 @@ absl::StatusOr<std::vector<Sequence>> Task::MakeRange(const v1::SequenceSpec& sp
     Sequence sequence;
     sequence.tokens.resize(spec.window().target() + spec.window().pre_target() + 1);
     sequence.label = first_answer_ + combination % answer_values_;
-    sequence.target = combination / answer_values_;
+    sequence.target = first_answer_slot_ + combination / answer_values_;
     sequence.path = DrawPath(spec, &stream);
     FillWindow(spec, &stream, &sequence);
     if (spec.added_tokens() > 0) {

@@ -15,10 +15,11 @@
 // target-1 hold answers, the next pre_target slots instructions; last the query token.
 //
 // How an item is made. Item i is number i mod n of block i / n, n = BlockSize(); its combination is
-// c = Permutation(stream kItemOrder of the block, n)[i mod n]: answer slot c / values, answer value
-// c mod values. Then the item's kWindow stream gives: first the hop path (hops-1 of the pre-target
-// slots: a Fisher-Yates shuffle of the slots in ascending order, from the front, stopped after
-// hops-1 steps, step k swapping with k + Below(rest)), then what number.cc and letter.cc say. Keys:
+// c = Permutation(stream kItemOrder of the block, n)[i mod n]: answer slot f + c / values, answer
+// value c mod values, where f is the first target slot that the task's answers can stand at. Then
+// the item's kWindow stream gives: first the hop path (hops-1 of the pre-target slots: a
+// Fisher-Yates shuffle of the slots in ascending order, from the front, stopped after hops-1 steps,
+// step k swapping with k + Below(rest)), then what the task's own header says. Keys:
 // sequence_key.h; added tokens: padding.h.
 //
 // Tasks have no state; thread-safe.
@@ -47,12 +48,17 @@ struct Sequence {
   // Slots that read, one a hop [hops]: the query slot, then the others in the order of the path
   // (descending). Each reads the next one; the last reads the target slot.
   std::vector<int32_t> path;
-  int32_t target = 0;  // slot of the answer; tokens[target] == label
+  int32_t target = 0;  // slot that the answer is read from
   // What the user's own sequences may say besides, and tasks where it fits them.
   std::vector<int32_t> queries;                     // slots whose attention is of interest, rising
   std::vector<std::pair<int32_t, int32_t>> blocks;  // runs of slots [begin, end), rising
   std::optional<std::pair<int32_t, int32_t>> needle;  // the slots that hold the answer [begin, end)
 };
+
+// The slots whose attention the sequence names: those of its hop path, or the user's own queries.
+inline const std::vector<int32_t>& QuerySlots(const Sequence& sequence) {
+  return sequence.path.empty() ? sequence.queries : sequence.path;
+}
 
 class Task {
  public:
@@ -62,10 +68,10 @@ class Task {
   const std::string& name() const { return name_; }
 
   // Token ids are 0 .. vocab_size-1; 0 is padding of batches and never in a sequence.
-  int32_t vocab_size() const { return vocab_size_; }
+  int32_t vocab_size(const v1::Window& window) const;
 
   // A token for people: "12", "aa", "c5", "gd"; "<pad>" for 0; "<ID?>" with the number for an id
-  // that there is not.
+  // that no window has.
   virtual std::string TokenText(int32_t id) const = 0;
 
   // Items in which every combination of answer slot and answer value occurs once.
@@ -82,7 +88,9 @@ class Task {
 
  protected:
   // `name` must be in the catalog. `answer_values` tokens, from id `first_answer`, can be answers.
-  Task(absl::string_view name, TaskNumber number, int32_t first_answer, int32_t answer_values);
+  // Answers stand in the target slots from `first_answer_slot` on.
+  Task(absl::string_view name, TaskNumber number, int32_t first_answer, int32_t answer_values,
+       int32_t first_answer_slot = 0);
 
   // Draws the window's tokens and the query. `window` comes with label, path and target filled in,
   // and with tokens of 0 for every slot.
@@ -97,7 +105,7 @@ class Task {
   const TaskNumber number_;
   const int32_t first_answer_;
   const int32_t answer_values_;
-  int32_t vocab_size_;
+  const int32_t first_answer_slot_;
 };
 
 }  // namespace hopscope::engine

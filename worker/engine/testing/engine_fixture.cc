@@ -70,23 +70,34 @@ CopiedRoot::CopiedRoot() {
 }
 
 void CopiedRoot::SetEmbedding(const std::string& checkpoint, int32_t token, float value) {
+  const auto opened = ValueOrDie(checkpoint::Checkpoint::Open(folder_.Path(checkpoint)));
+  const int64_t width = opened.architecture().d_model;
+  Overwrite(checkpoint, checkpoint::WeightRole::kTokenEmbedding, -1, token * width,
+            std::vector<float>(width, value));
+}
+
+void CopiedRoot::SetWeight(const std::string& checkpoint, checkpoint::WeightRole role,
+                           int64_t layer, float value) {
+  Overwrite(checkpoint, role, layer, 0, {value});
+}
+
+void CopiedRoot::Overwrite(const std::string& checkpoint, checkpoint::WeightRole role,
+                           int64_t layer, int64_t first, const std::vector<float>& values) {
   const std::string path = folder_.Path(checkpoint + "/model.safetensors");
   const std::string bytes = checkpoint::testing::ReadFile(path);
   size_t offset = 0;
-  std::vector<float> row;
   {
     const auto opened = ValueOrDie(checkpoint::Checkpoint::Open(folder_.Path(checkpoint)));
-    const auto& slice = opened.Weight(checkpoint::WeightRole::kTokenEmbedding);
-    // Where the table lies in the file: its beginning occurs nowhere else.
-    offset = bytes.find(std::string(slice.tensor.bytes.substr(0, 4096)));
-    row.assign(slice.columns, value);
+    // Where the tensor lies in the file: its beginning occurs nowhere else.
+    const absl::string_view tensor = opened.Weight(role, layer).tensor.bytes;
+    offset = bytes.find(std::string(tensor.substr(0, 4096)));
   }
   if (offset == std::string::npos) std::abort();
-  offset += token * row.size() * sizeof(float);
+  offset += first * sizeof(float);
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(static_cast<std::streamoff>(offset));
-  file.write(reinterpret_cast<const char*>(row.data()),
-             static_cast<std::streamsize>(row.size() * sizeof(float)));
+  file.write(reinterpret_cast<const char*>(values.data()),
+             static_cast<std::streamsize>(values.size() * sizeof(float)));
 }
 
 }  // namespace hopscope::engine::testing

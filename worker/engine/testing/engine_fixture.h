@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/model_root.h"
 #include "common/checkpoint/testing/write_checkpoint.h"
 #include "hopscope/v1/dispatch.pb.h"
@@ -39,7 +41,15 @@ class CopiedRoot {
   // Fills the row of a token in the embedding of a checkpoint.
   void SetEmbedding(const std::string& checkpoint, int32_t token, float value);
 
+  // Sets the first number of a weight.
+  void SetWeight(const std::string& checkpoint, checkpoint::WeightRole role, int64_t layer,
+                 float value);
+
  private:
+  // Writes numbers over those of a stored float32 weight, from number `first` on.
+  void Overwrite(const std::string& checkpoint, checkpoint::WeightRole role, int64_t layer,
+                 int64_t first, const std::vector<float>& values);
+
   const checkpoint::testing::TempFolder folder_;
   std::unique_ptr<checkpoint::ModelRoot> root_;
 };

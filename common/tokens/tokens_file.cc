@@ -1,4 +1,4 @@
-#include "worker/engine/offline/tokens_file.h"
+#include "common/tokens/tokens_file.h"
 
 #include <algorithm>
 #include <fstream>
@@ -6,23 +6,23 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/checkpoint/strict_json.h"
 #include "common/status.h"
 #include "nlohmann/json.hpp"
 
-namespace hopscope::engine {
+namespace hopscope::tokens {
 namespace {
 
 using nlohmann::json;
 
-constexpr absl::string_view kReason = "TOKENS_FILE_INVALID";
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // An object, arrays in it, and pairs in those.
 constexpr int kMaxDepth = 4;
 
 absl::Status Invalid(absl::string_view message) {
-  return common::MakeError(absl::StatusCode::kInvalidArgument, kReason, message);
+  return common::MakeError(absl::StatusCode::kInvalidArgument, kInvalid, message);
 }
 
 // An integer from 0 to below `end`.
@@ -61,19 +61,6 @@ absl::StatusOr<std::pair<int32_t, int32_t>> ReadRun(const json& value, int64_t t
                             ReadInteger(value[1], tokens + 1, absl::StrCat(what, "[1]")));
   if (begin >= end) return Invalid(absl::StrCat(what, " must end after it begins"));
   return std::make_pair(begin, end);
-}
-
-// The next line without its end; false at the end of the file. A line that is too long is cut one
-// byte past the limit.
-bool ReadLine(std::istream& file, int64_t max_bytes, std::string* line) {
-  line->clear();
-  std::streambuf* const buffer = file.rdbuf();
-  for (int c = buffer->sbumpc(); c != std::char_traits<char>::eof(); c = buffer->sbumpc()) {
-    if (c == '\n') return true;
-    line->push_back(static_cast<char>(c));
-    if (static_cast<int64_t>(line->size()) > max_bytes) return true;
-  }
-  return !line->empty();
 }
 
 }  // namespace
@@ -122,27 +109,68 @@ absl::StatusOr<TokensLine> ParseTokensLine(absl::string_view text, int64_t numbe
   return line;
 }
 
+int32_t TokensLine::MaxId() const {
+  return std::max(*std::max_element(tokens.begin(), tokens.end()), label.value_or(0));
+}
+
+absl::Status TokensParser::Append(absl::string_view piece) {
+  while (!piece.empty()) {
+    const size_t end = piece.find('\n');
+    const absl::string_view part = piece.substr(0, end);
+    // Before it is kept, so that a line of any length costs no more than the limit.
+    if (static_cast<int64_t>(text_.size() + part.size()) > limits_.max_line_bytes) {
+      return Invalid(absl::StrCat(name_, ":", number_, ": the line is longer than ",
+                                  limits_.max_line_bytes, " bytes"));
+    }
+    text_.append(part.data(), part.size());
+    if (end == absl::string_view::npos) return absl::OkStatus();
+    piece.remove_prefix(end + 1);
+    HOPSCOPE_RETURN_IF_ERROR(TakeLine());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TokensParser::Finish() {
+  if (!text_.empty()) HOPSCOPE_RETURN_IF_ERROR(TakeLine());
+  if (sequences_ == 0) return Invalid(absl::StrCat(name_, ": holds no sequence"));
+  return absl::OkStatus();
+}
+
+absl::Status TokensParser::TakeLine() {
+  const std::string where = absl::StrCat(name_, ":", number_);
+  if (number_ > limits_.max_lines) {
+    return Invalid(absl::StrCat(where, ": more than ", limits_.max_lines, " lines"));
+  }
+  // Editors of some systems begin UTF-8 files with a byte order mark, which is no JSON.
+  absl::string_view text = text_;
+  if (number_ == 1) absl::ConsumePrefix(&text, kByteOrderMark);
+  if (!absl::StripAsciiWhitespace(text).empty()) {
+    absl::StatusOr<TokensLine> line = ParseTokensLine(text, number_, limits_);
+    if (!line.ok()) return common::Annotate(line.status(), where);
+    line->offset = offset_ + static_cast<int64_t>(text_.size() - text.size());
+    line->bytes = static_cast<int64_t>(text.size());
+    ++sequences_;
+    HOPSCOPE_RETURN_IF_ERROR(on_line_(*std::move(line)));
+  }
+  offset_ += static_cast<int64_t>(text_.size()) + 1;
+  ++number_;
+  text_.clear();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<TokensLine>> ReadTokens(std::istream& file, absl::string_view name,
                                                    const TokensLimits& limits) {
   std::vector<TokensLine> lines;
-  std::string text;
-  for (int64_t number = 1; ReadLine(file, limits.max_line_bytes, &text); ++number) {
-    const std::string where = absl::StrCat(name, ":", number);
-    if (static_cast<int64_t>(text.size()) > limits.max_line_bytes) {
-      return Invalid(
-          absl::StrCat(where, ": the line is longer than ", limits.max_line_bytes, " bytes"));
-    }
-    if (number > limits.max_lines) {
-      return Invalid(absl::StrCat(where, ": more than ", limits.max_lines, " lines"));
-    }
-    // Editors of some systems begin UTF-8 files with a byte order mark, which is no JSON.
-    if (number == 1 && absl::StartsWith(text, kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-    if (absl::StripAsciiWhitespace(text).empty()) continue;
-    absl::StatusOr<TokensLine> line = ParseTokensLine(text, number, limits);
-    if (!line.ok()) return common::Annotate(line.status(), where);
-    lines.push_back(*std::move(line));
+  TokensParser parser(std::string(name), limits, [&lines](TokensLine line) {
+    lines.push_back(std::move(line));
+    return absl::OkStatus();
+  });
+  std::vector<char> buffer(1 << 16);
+  while (file) {
+    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    HOPSCOPE_RETURN_IF_ERROR(parser.Append({buffer.data(), static_cast<size_t>(file.gcount())}));
   }
-  if (lines.empty()) return Invalid(absl::StrCat(name, ": holds no sequence"));
+  HOPSCOPE_RETURN_IF_ERROR(parser.Finish());
   return lines;
 }
 
@@ -160,4 +188,4 @@ absl::StatusOr<std::vector<TokensLine>> ReadTokensFile(const std::string& path,
   return ReadTokens(file, path, limits);
 }
 
-}  // namespace hopscope::engine
+}  // namespace hopscope::tokens

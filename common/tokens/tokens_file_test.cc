@@ -1,4 +1,4 @@
-#include "worker/engine/offline/tokens_file.h"
+#include "common/tokens/tokens_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "common/status.h"
 
-namespace hopscope::engine {
+namespace hopscope::tokens {
 namespace {
 
 using testing::ElementsAre;
@@ -112,6 +112,33 @@ TEST(TokensFileTest, LongLinesAreRefusedBeforeTheyAreRead) {
               HasSubstr("file.jsonl:2: the line is longer than 200 bytes"));
 }
 
+TEST(TokensParserTest, PiecesMayBeCutAnywhere) {
+  const std::string text = "\n{\"tokens\":[1]}\r\n\n{\"tokens\":[2,3],\"label\":9}";
+  for (size_t size = 1; size <= text.size(); ++size) {
+    std::vector<TokensLine> lines;
+    TokensParser parser("file.jsonl", Limits(), [&](TokensLine line) {
+      lines.push_back(std::move(line));
+      return absl::OkStatus();
+    });
+    for (size_t at = 0; at < text.size(); at += size) {
+      ASSERT_TRUE(parser.Append(absl::string_view(text).substr(at, size)).ok());
+    }
+    ASSERT_TRUE(parser.Finish().ok());
+    ASSERT_EQ(lines.size(), 2);
+    EXPECT_EQ(lines[1].number, 4);
+    EXPECT_EQ(lines[1].MaxId(), 9);
+    // The extents are those of the lines in the file.
+    EXPECT_EQ(text.substr(lines[0].offset, lines[0].bytes), "{\"tokens\":[1]}\r");
+    EXPECT_EQ(text.substr(lines[1].offset, lines[1].bytes), "{\"tokens\":[2,3],\"label\":9}");
+  }
+}
+
+TEST(TokensParserTest, ErrorsOfTheReceiverEndTheReading) {
+  TokensParser parser("x", Limits(),
+                      [](const TokensLine&) { return absl::ResourceExhaustedError("full"); });
+  EXPECT_EQ(parser.Append("{\"tokens\":[1]}\n").code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(TokensFileTest, MissingFilesAreNamed) {
   for (const std::string& path : {std::string("/nowhere/tokens.jsonl"), testing::TempDir()}) {
     const absl::Status status = ReadTokensFile(path, Limits()).status();
@@ -121,4 +148,4 @@ TEST(TokensFileTest, MissingFilesAreNamed) {
 }
 
 }  // namespace
-}  // namespace hopscope::engine
+}  // namespace hopscope::tokens
