@@ -127,7 +127,7 @@ TEST_F(FollowJobTest, AJobThatHadEndedBeforeIsAskedForItsState) {
 TEST_F(FollowJobTest, StopsWhereNobodyReadsAnyMore) {
   view_.closed = true;
   Watch({StateEvent(1, v1::EvalJob::STATE_RUNNING), StateEvent(2, v1::EvalJob::STATE_RUNNING)});
-  EXPECT_EQ(Follow(MakeJob(1, 2)).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Follow(MakeJob(1, 2)).status().code(), absl::StatusCode::kAborted);
   EXPECT_THAT(view_.sequences, ElementsAre(1));
 }
 

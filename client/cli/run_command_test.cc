@@ -100,7 +100,9 @@ TEST_F(RunCommandTest, AReaderThatGoesAwayEndsTheCommandAndNotTheJob) {
     const bool run = std::string(command) == "run";
     EXPECT_EQ(Run({command, run ? Path("spec.yaml") : "1", "--json"}), kExitNoReader);
     EXPECT_THAT(err(), Not(HasSubstr("error")));
-    if (run) EXPECT_THAT(err(), HasSubstr("jobs/1 goes on; follow it with: hopscope watch jobs/1"));
+    if (run) {
+      EXPECT_THAT(err(), HasSubstr("jobs/1 goes on; follow it with: hopscope watch jobs/1"));
+    }
   }
 }
 
