@@ -191,8 +191,11 @@ std::string Sentence(const Table& table) {
                   Names(needed), ": ", without, ", accuracy drops by up to ", UpTo(needed, kind),
                   ".", HowTheyWork(needed));
   if (!spare.empty()) {
-    const std::string names =
-        spare.size() > 8 ? absl::StrCat("any one of the other ", spare.size()) : Names(spare);
+    // Each was taken out by itself: together they may be needed.
+    const std::string names = spare.size() == 1 ? Names(spare)
+                              : spare.size() > 8
+                                  ? absl::StrCat("any one of the other ", spare.size())
+                                  : absl::StrCat("any one of ", Names(spare));
     absl::StrAppend(&text, " It does without ", names, " (drop at most ", UpTo(spare, kind), ").");
   }
   return text;

@@ -88,7 +88,7 @@ TEST(AblationTableTest, OfSingleHeadsOnlyThoseThatCountAreShown) {
   EXPECT_THAT(tables[0], HasSubstr("\n  1.0    zero"));
   EXPECT_THAT(tables[0], Not(HasSubstr("\n  0.0 ")));
   EXPECT_THAT(tables[0], HasSubstr("left out: 3 heads"));
-  EXPECT_THAT(tables[0], HasSubstr("It does without 0.0, 0.1, 1.1"));
+  EXPECT_THAT(tables[0], HasSubstr("It does without any one of 0.0, 0.1, 1.1"));
 }
 
 TEST(AblationTableTest, KeepsToTheWidth) {
