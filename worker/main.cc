@@ -222,9 +222,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return hopscope::link::ExitWithMessage(
         kProgram,
-        absl::InvalidArgumentError(absl::StrCat(hopscope::common::CommandLineErrorText(app, error),
-                                                "; see ", kProgram,
-                                                " --help (commands: inspect, score)")),
+        absl::InvalidArgumentError(
+            absl::StrCat(hopscope::common::CommandLineErrorText(app, error), "; see ", kProgram,
+                         " --help (commands: inspect, score, construct, theory)")),
         hopscope::link::kExitConfiguration);
   }
   if (*inspect_command) return RunOffline(hopscope::engine::RunInspect(inspect));

@@ -238,7 +238,9 @@ std::string Render(const Table& table, bool name_seed, const LayerTableOptions& 
 }  // namespace
 
 bool IsMetricScore(const v1::HeadScores& scores) {
-  return scores.scorer() != "positional_symbolic" && scores.layers() > 0 && scores.heads() > 0;
+  // These two have tables of their own.
+  return scores.scorer() != "positional_symbolic" && scores.scorer() != "ablation" &&
+         scores.layers() > 0 && scores.heads() > 0;
 }
 
 std::vector<std::string> MetricTables(const std::vector<v1::HeadScores>& scores,

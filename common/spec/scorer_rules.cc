@@ -22,8 +22,9 @@ std::vector<ScorerParamRule> PositionalSymbolic() {
       {.name = "queries",
        .description =
            "Slots whose attention is scored: last, the last token; hops, those that read on "
-           "the hop path, one value for each hop, the last token first (of the user's own "
-           "sequences, the slots that a line names); all, every slot from 2, their mean.",
+           "the hop path, one value for each hop, the last token first (hopscope-worker "
+           "score: the slots that a line names; not for task tokens); all, every slot from 2, "
+           "their mean.",
        .choices = {"last", "hops", "all"}},
       {.name = "mode",
        .description =

@@ -380,10 +380,19 @@ absl::StatusOr<v1::EvalJobSpec> Normalize(const v1::EvalJobSpec& spec,
   for (int i = 0; i < normal.tasks_size(); ++i) {
     if (normal.tasks(i).task() != kTokensTask) continue;
     for (const v1::ScorerSpec& scorer : normal.tasks(i).scorers()) {
-      if (scorer.name() != kAccuracyByPosition) continue;
-      return InvalidField(kUnsupported, absl::StrCat(At("spec.tasks", i), ".scorers"),
-                          Quoted(scorer.name()),
-                          absl::StrCat("the sequences of task ", kTokensTask, " have no window"));
+      const std::string field = absl::StrCat(At("spec.tasks", i), ".scorers");
+      if (scorer.name() == kAccuracyByPosition) {
+        return InvalidField(kUnsupported, field, Quoted(scorer.name()),
+                            absl::StrCat("the sequences of task ", kTokensTask, " have no window"));
+      }
+      if (scorer.name() != "ablation") continue;
+      for (const auto& kind : scorer.params().fields().at("kinds").list_value().values()) {
+        if (kind.string_value() != "mean") continue;
+        return InvalidField(kUnsupported, field, "ablation by the mean",
+                            absl::StrCat("zero, positional_only or symbolic_only: means are those "
+                                         "of a task's own validation sequences, and task ",
+                                         kTokensTask, " has none"));
+      }
     }
   }
   HOPSCOPE_RETURN_IF_ERROR(CheckCellsDiffer(normal));

@@ -680,6 +680,15 @@ TEST(NormalizeTest, RefusesWhatSequencesOfTheUsersOwnCannotHave) {
        [](auto* spec) { spec->mutable_tasks(0)->set_tokens_digest("sha256:AB"); }},
       {"spec.tasks[0].scorers",
        [](auto* spec) { spec->add_scorers()->set_name("accuracy_by_position"); }},
+      {"spec.tasks[0].scorers",
+       [](auto* spec) {
+         v1::ScorerSpec* ablation = spec->add_scorers();
+         ablation->set_name("ablation");
+         (*ablation->mutable_params()->mutable_fields())["kinds"]
+             .mutable_list_value()
+             ->add_values()
+             ->set_string_value("mean");
+       }},
   };
   for (const Case& one : cases) {
     v1::EvalJobSpec spec = TokensSpec();

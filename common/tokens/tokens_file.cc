@@ -16,6 +16,9 @@ namespace {
 
 using nlohmann::json;
 
+// Work on blocks grows with the square of their number.
+constexpr size_t kMaxBlocks = 256;
+
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // An object, arrays in it, and pairs in those.
@@ -89,6 +92,9 @@ absl::StatusOr<TokensLine> ParseTokensLine(absl::string_view text, int64_t numbe
     } else if (key == "blocks") {
       if (!value.is_array() || value.empty()) {
         return Invalid("blocks must be a list of pairs [begin, end)");
+      }
+      if (value.size() > kMaxBlocks) {
+        return Invalid(absl::StrCat(value.size(), " blocks; at most ", kMaxBlocks));
       }
       for (const json& block : value) {
         HOPSCOPE_ASSIGN_OR_RETURN(

@@ -92,6 +92,18 @@ TEST(TokensFileTest, BlankLinesAreSkippedAndCounted) {
   EXPECT_EQ((*lines)[1].number, 4);
 }
 
+TEST(TokensFileTest, ALineHasBlocksWithinReason) {
+  std::string tokens = "0";
+  std::string blocks = "[0,1]";
+  for (int i = 1; i < 257; ++i) {
+    tokens += ",0";
+    blocks += ",[" + std::to_string(i) + "," + std::to_string(i + 1) + "]";
+  }
+  const auto line = ParseTokensLine("{\"tokens\":[" + tokens + "],\"blocks\":[" + blocks + "]}", 1,
+                                    {.vocab_size = 1});
+  EXPECT_THAT(std::string(line.status().message()), HasSubstr("257 blocks; at most 256"));
+}
+
 TEST(TokensFileTest, AByteOrderMarkAtTheStartIsNoPartOfTheFirstLine) {
   const auto lines = Read("\xef\xbb\xbf{\"tokens\":[1]}\n{\"tokens\":[2]}\n");
   ASSERT_TRUE(lines.ok()) << lines.status();

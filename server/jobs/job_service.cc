@@ -154,7 +154,7 @@ absl::StatusOr<v1::CreateEvalJobResponse> JobService::CreateEvalJob(
       [&](const std::string& digest,
           absl::string_view field) -> absl::StatusOr<std::shared_ptr<const TokensIndex>> {
     HOPSCOPE_ASSIGN_OR_RETURN(UploadedTokens::Found found,
-                              tokens_.Find(context.tenant, digest, field));
+                              tokens_.Find(spec.tenant(), digest, field));
     return std::move(found.index);
   };
   HOPSCOPE_ASSIGN_OR_RETURN(Plan plan, MakePlan(spec, *models_, options_.limits,

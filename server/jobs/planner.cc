@@ -21,9 +21,10 @@
 namespace hopscope::jobs {
 namespace {
 
-// Most tokens of a unit of uploaded sequences (but for a single longer one), so that a worker can
-// hold them.
+// Most tokens of a unit of uploaded sequences, and bytes as they were uploaded (but for a single
+// longer one), so that a worker can hold them.
 constexpr int64_t kMaxUnitTokens = 1 << 20;
+constexpr int64_t kMaxUnitBytes = int64_t{16} << 20;
 
 // Bytes of a cell's own result, and of one head's mean, standard error and count.
 constexpr int64_t kCellResultBytes = 128;
@@ -79,17 +80,13 @@ class Planner {
     for (int task = 0; task < spec.tasks_size(); ++task) {
       for (const int32_t checkpoint : checkpoints_of_task_[task]) {
         HOPSCOPE_RETURN_IF_ERROR(CheckCellsAreNew(task, checkpoint));
-        AddCells(task, checkpoint);
+        HOPSCOPE_RETURN_IF_ERROR(AddCells(task, checkpoint));
       }
     }
     std::sort(plan_.job.cuts.begin(), plan_.job.cuts.end(),
               [](const store::CutRow& a, const store::CutRow& b) {
                 return std::tie(a.task, a.checkpoint) < std::tie(b.task, b.checkpoint);
               });
-    v1::PlanEstimate& estimate = plan_.job.estimate;
-    if (estimate.units() > limits_.max_units_per_job()) {
-      return TooMany("units", estimate.units(), limits_.max_units_per_job());
-    }
     return std::move(plan_);
   }
 
@@ -331,7 +328,7 @@ class Planner {
     return absl::OkStatus();
   }
 
-  void AddCells(int task, int32_t checkpoint) {
+  absl::Status AddCells(int task, int32_t checkpoint) {
     const v1::EvalJobSpec& spec = plan_.job.spec;
     const v1::TaskSpec& entry = spec.tasks(task);
     if (sequences_of_task_[task].index != nullptr) return AddTokensCell(task, checkpoint);
@@ -364,11 +361,19 @@ class Planner {
         }
       }
     }
+    return CheckUnitCount();
+  }
+
+  // After each checkpoint of a task: what is planned in memory stays in proportion.
+  absl::Status CheckUnitCount() const {
+    const int64_t units = plan_.job.estimate.units();
+    if (units <= limits_.max_units_per_job()) return absl::OkStatus();
+    return TooMany("units", units, limits_.max_units_per_job());
   }
 
   // Uploaded sequences do not depend on a seed: one cell, whatever the seeds. Its items differ in
   // cost, so that its units differ in size.
-  void AddTokensCell(int task, int32_t checkpoint) {
+  absl::Status AddTokensCell(int task, int32_t checkpoint) {
     const v1::TaskSpec& entry = plan_.job.spec.tasks(task);
     const Sequences& sequences = sequences_of_task_[task];
     store::CutRow& cut = plan_.job.cuts.emplace_back();
@@ -377,18 +382,23 @@ class Planner {
     absl::flat_hash_map<int64_t, double> flops_of_length;
     double unit_flops = 0;
     int64_t unit_tokens = 0;
+    int64_t unit_bytes = 0;
     double flops = 0;
     int64_t tokens = 0;
     for (int64_t item = 0; item < sequences.count; ++item) {
       const int64_t length = sequences.index->entries[item].tokens;
       double& item_flops = flops_of_length[length];
       if (item_flops == 0) item_flops = SequenceFlops(entry, checkpoint, entry.hops(0), length);
+      const int64_t bytes = sequences.index->entries[item].bytes;
       if (unit_tokens > 0 &&
-          (unit_flops + item_flops > kUnitFlops || unit_tokens + length > kMaxUnitTokens)) {
+          (unit_flops + item_flops > kUnitFlops || unit_tokens + length > kMaxUnitTokens ||
+           unit_bytes + bytes > kMaxUnitBytes)) {
         cut.ends.push_back(item);
         unit_flops = 0;
         unit_tokens = 0;
+        unit_bytes = 0;
       }
+      unit_bytes += bytes;
       unit_flops += item_flops;
       unit_tokens += length;
       flops += item_flops;
@@ -415,6 +425,7 @@ class Planner {
     estimate.set_result_bytes(estimate.result_bytes() + kCellResultBytes +
                               ResultValues(entry, opened_[checkpoint].architecture) *
                                   kHeadResultBytes);
+    return CheckUnitCount();
   }
 
   // Numbers that the scores of a cell have.

@@ -129,14 +129,17 @@ void TorchEngine::Describe(v1::WorkerDescription* description) const {
 
 absl::StatusOr<v1::UnitResult> TorchEngine::Run(const v1::WorkUnit& unit, const CancelFlag& cancel,
                                                 RunStatistics* statistics) {
-  absl::StatusOr<v1::UnitResult> result = RunUnit(unit, cancel, statistics);
+  if (cancel.cancelled()) return absl::CancelledError("the unit was cancelled");
+  const absl::StatusOr<UnitSequences> sequences = FindSequences(unit, cancel);
+  if (!sequences.ok()) return AsAttemptError(sequences.status());
+  absl::StatusOr<v1::UnitResult> result = RunUnit(unit, *sequences, cancel, statistics);
   if (result.ok()) return result;
-  const absl::Status error = AsAttemptError(result.status());
-  // After an error of its own a CUDA context does not recover.
-  if (device_.cuda && common::ErrorReason(error) == "INTERNAL") {
+  // After an error of its own a CUDA context does not recover. Scorers that do not fit, and the
+  // like, say nothing of the device.
+  if (device_.cuda && absl::IsInternal(result.status())) {
     healthy_.store(false, std::memory_order_relaxed);
   }
-  return error;
+  return AsAttemptError(result.status());
 }
 
 absl::StatusOr<TorchEngine::UnitSequences> TorchEngine::FindSequences(
@@ -162,11 +165,10 @@ absl::StatusOr<TorchEngine::UnitSequences> TorchEngine::FindSequences(
 }
 
 absl::StatusOr<v1::UnitResult> TorchEngine::RunUnit(const v1::WorkUnit& unit,
+                                                    const UnitSequences& sequences,
                                                     const CancelFlag& cancel,
                                                     RunStatistics* statistics) {
-  if (cancel.cancelled()) return absl::CancelledError("the unit was cancelled");
   const int64_t items = unit.item_count();
-  HOPSCOPE_ASSIGN_OR_RETURN(const UnitSequences sequences, FindSequences(unit, cancel));
   const v1::Dtype dtype = unit.dtype() == v1::DTYPE_UNSPECIFIED ? v1::DTYPE_FLOAT32 : unit.dtype();
   double load_seconds = 0;
   HOPSCOPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model,

@@ -61,8 +61,8 @@ class TorchEngine : public Engine {
   absl::StatusOr<UnitSequences> FindSequences(const v1::WorkUnit& unit,
                                               const CancelFlag& cancel) const;
 
-  absl::StatusOr<v1::UnitResult> RunUnit(const v1::WorkUnit& unit, const CancelFlag& cancel,
-                                         RunStatistics* statistics);
+  absl::StatusOr<v1::UnitResult> RunUnit(const v1::WorkUnit& unit, const UnitSequences& sequences,
+                                         const CancelFlag& cancel, RunStatistics* statistics);
 
   const Device device_;
   const v1::WorkerDescription description_;
