@@ -24,13 +24,13 @@ YamlMark ToMark(const YAML::Mark& mark) {
 // Offset of the first byte that is not part of valid UTF-8, or that is a control character other
 // than tab, line feed and carriage return; the size of the text where all is well.
 size_t FindBadText(absl::string_view text) {
-  const std::string valid = common::ReplaceInvalidUtf8(text);
-  for (size_t i = 0; i < text.size(); ++i) {
+  const size_t valid = common::FindInvalidUtf8(text);
+  for (size_t i = 0; i < valid; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const bool control = byte < 0x20 || byte == 0x7f;
-    if (text[i] != valid[i] || (control && byte != '\t' && byte != '\n' && byte != '\r')) return i;
+    if (control && byte != '\t' && byte != '\n' && byte != '\r') return i;
   }
-  return text.size();
+  return valid;
 }
 
 // Leaves the parser from within a handler; never leaves ParseYaml.

@@ -38,6 +38,16 @@ std::string ReplaceInvalidUtf8(absl::string_view text) {
   return valid;
 }
 
+size_t FindInvalidUtf8(absl::string_view text) {
+  size_t offset = 0;
+  while (offset < text.size()) {
+    const size_t length = CharacterLength(text.substr(offset));
+    if (length == 0) break;
+    offset += length;
+  }
+  return offset;
+}
+
 absl::string_view CutUtf8(absl::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return text;
   size_t end = max_bytes;

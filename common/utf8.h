@@ -12,6 +12,9 @@ namespace hopscope::common {
 // forms) replaced by U+FFFD.
 std::string ReplaceInvalidUtf8(absl::string_view text);
 
+// Offset of the first byte that is not part of valid UTF-8; text.size() where all are.
+size_t FindInvalidUtf8(absl::string_view text);
+
 // The longest prefix of valid UTF-8 that has at most `max_bytes` and cuts no character.
 absl::string_view CutUtf8(absl::string_view text, size_t max_bytes);
 

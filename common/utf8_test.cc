@@ -37,5 +37,13 @@ TEST(CutUtf8, CutsBetweenCharacters) {
   EXPECT_EQ(CutUtf8("abc", 0), "");
 }
 
+TEST(FindInvalidUtf8Test, NamesTheFirstByteThatIsNoText) {
+  EXPECT_EQ(FindInvalidUtf8(""), 0u);
+  EXPECT_EQ(FindInvalidUtf8("a\xc3\xa9z"), 4u);
+  EXPECT_EQ(FindInvalidUtf8("a\xef"), 1u);  // the first byte of U+FFFD itself
+  EXPECT_EQ(FindInvalidUtf8("ab\xef\xbf\xbd\xef\xbf"), 5u);
+  EXPECT_EQ(FindInvalidUtf8("\xed\xa0\x80"), 0u);
+}
+
 }  // namespace
 }  // namespace hopscope::common
