@@ -20,8 +20,8 @@ struct ErrorContext {
 // "error: ..." and, where there is one, a line "hint: ...". `status` is not OK.
 std::string ErrorText(const absl::Status& status, const std::string& server);
 
-// Prints it, and returns the exit code that goes with it. A command that Ctrl-C ended says nothing, nor
-// here does one whose standard output is lost.
+// Prints it, and returns the exit code that goes with it. A command that Ctrl-C ended says nothing,
+// nor here does one whose standard output is lost.
 ExitCode ReportError(const absl::Status& status, const ErrorContext& context, Console& console);
 
 }  // namespace hopscope::cli
