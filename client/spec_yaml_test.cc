@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "client/testing/full_spec.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,43 +12,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::kFullSpec;
+using testing::Parse;
 using ::testing::StartsWith;
-
-constexpr absl::string_view kFullSpec = R"(
-name: length-sweep
-tasks:
-  - task: number
-    hops: [1, 2, 3, 4]
-    added_tokens: [0, 50]
-    samples: 1200
-    checkpoints: [number/step-06750]
-    window: {target: 8, pre_target: 8}
-    padding: random
-    scorers:
-      - accuracy
-  - task: letter
-    hops: 3
-    samples: 600
-checkpoints: letter/*
-scorers:
-  - accuracy
-  - positional_symbolic: {taus: [1.0e-4, 0.05], queries: last, blocks: 16, exact: true, note: "1"}
-seed: 42
-labels: {sweep: lengths, year: 2026}
-dtype: float64
-priority: -5
-tenant: lab
-fail_fast: true
-deadline_s: 3600
-mixed_workers: false
-no_cache: true
-)";
-
-v1::EvalJobSpec Parse(absl::string_view text) {
-  const auto parsed = ParseSpecYaml(text, "spec.yaml");
-  EXPECT_TRUE(parsed.ok()) << parsed.status();
-  return parsed.ok() ? parsed->spec : v1::EvalJobSpec();
-}
 
 absl::Status ParseError(absl::string_view text) {
   return ParseSpecYaml(text, "spec.yaml").status();

@@ -78,6 +78,11 @@ struct Architecture {
   std::vector<int64_t> special_tokens;  // bos, eos, pad ids that the config names
 };
 
+// Planes of a head that rotate; 0 where the model has no rotary positions.
+inline int64_t RotaryPlanes(const Architecture& architecture) {
+  return IsRotary(architecture.position) ? architecture.rotary_dim / 2 : 0;
+}
+
 }  // namespace hopscope::checkpoint
 
 #endif  // HOPSCOPE_COMMON_CHECKPOINT_ARCHITECTURE_H_

@@ -4,24 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "common/spec/scorer_params.h"
+#include "common/spec/testing/ablation_spec.h"
 #include "common/status.h"
 
 namespace hopscope::spec {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 v1::ScorerSpec Ablation(const std::vector<std::string>& kinds,
                         const std::vector<std::string>& sets = {}) {
-  v1::ScorerSpec scorer;
-  scorer.set_name("ablation");
-  auto& params = *scorer.mutable_params()->mutable_fields();
-  for (const std::string& kind : kinds) {
-    params["kinds"].mutable_list_value()->add_values()->set_string_value(kind);
-  }
-  for (const std::string& set : sets) {
-    params["heads"].mutable_list_value()->add_values()->set_string_value(set);
-  }
+  v1::ScorerSpec scorer = testing::AblationSpec(kinds, sets);
   const absl::Status status = NormalizeScorerParams("scorer", &scorer);
   EXPECT_TRUE(status.ok()) << status;
   return scorer;

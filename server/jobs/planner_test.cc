@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/testing/write_checkpoint.h"
 #include "common/spec/catalog.h"
+#include "common/spec/testing/ablation_spec.h"
 #include "common/spec/validate.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
@@ -299,26 +300,12 @@ TEST_F(PlannerTest, AnotherVocabularyThatIsLargeEnoughBringsAWarning) {
   EXPECT_THAT(plan->job.warnings[0], HasSubstr("129"));
 }
 
-// An ablation with these kinds and sets; of each head where there are no sets.
-v1::ScorerSpec Ablation(const std::vector<std::string>& kinds,
-                        const std::vector<std::string>& sets = {}) {
-  v1::ScorerSpec scorer;
-  scorer.set_name("ablation");
-  auto& params = *scorer.mutable_params()->mutable_fields();
-  for (const std::string& kind : kinds) {
-    params["kinds"].mutable_list_value()->add_values()->set_string_value(kind);
-  }
-  for (const std::string& set : sets) {
-    params["heads"].mutable_list_value()->add_values()->set_string_value(set);
-  }
-  return scorer;
-}
-
 TEST_F(PlannerTest, EveryCheckpointMustHaveTheHeadsOfAnAblation) {
   v1::EvalJobSpec spec = Spec({"number", "learned"});
-  *spec.mutable_tasks(0)->add_scorers() = Ablation({"zero"}, {"0.0"});
+  *spec.mutable_tasks(0)->add_scorers() = spec::testing::AblationSpec({"zero"}, {"0.0"});
   EXPECT_TRUE(Make(spec).ok()) << Make(spec).status();
-  *spec.mutable_tasks(0)->mutable_scorers(0) = Ablation({"zero"}, {"0.0", "1.*"});
+  *spec.mutable_tasks(0)->mutable_scorers(0) =
+      spec::testing::AblationSpec({"zero"}, {"0.0", "1.*"});
   const absl::Status status = Make(spec).status();
   EXPECT_EQ(common::ErrorReason(status), "VALUE_OUT_OF_RANGE");
   EXPECT_EQ(common::GetErrorInfo(status)->metadata().at("field"),
@@ -329,7 +316,7 @@ TEST_F(PlannerTest, EveryCheckpointMustHaveTheHeadsOfAnAblation) {
 
 TEST_F(PlannerTest, AnAblationOfLearnedPositionsBringsAWarning) {
   v1::EvalJobSpec spec = Spec({"number", "learned"});
-  *spec.mutable_tasks(0)->add_scorers() = Ablation({"symbolic_only"});
+  *spec.mutable_tasks(0)->add_scorers() = spec::testing::AblationSpec({"symbolic_only"});
   const auto plan = Make(spec);
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_THAT(plan->job.warnings, SizeIs(1));
@@ -346,12 +333,13 @@ TEST_F(PlannerTest, UnitsShrinkAsAblationsGrow) {
   accuracy.set_name("accuracy");
   const double plain = flops({accuracy});
   // From layer 0 on, a whole pass; from layer 1 on, less.
-  EXPECT_DOUBLE_EQ(flops({Ablation({"zero"}, {"0.0"})}), 2 * plain);
-  EXPECT_DOUBLE_EQ(flops({Ablation({"zero", "mean"}, {"0.0", "*.*"})}), 5 * plain);
-  const double late = flops({Ablation({"zero"}, {"1.*"})}) - plain;
+  EXPECT_DOUBLE_EQ(flops({spec::testing::AblationSpec({"zero"}, {"0.0"})}), 2 * plain);
+  EXPECT_DOUBLE_EQ(flops({spec::testing::AblationSpec({"zero", "mean"}, {"0.0", "*.*"})}),
+                   5 * plain);
+  const double late = flops({spec::testing::AblationSpec({"zero"}, {"1.*"})}) - plain;
   EXPECT_GT(late, 0);
   EXPECT_LT(late, plain);
-  EXPECT_DOUBLE_EQ(flops({Ablation({"zero"})}), plain + 2 * plain + 2 * late);
+  EXPECT_DOUBLE_EQ(flops({spec::testing::AblationSpec({"zero"})}), plain + 2 * plain + 2 * late);
 }
 
 TEST_F(PlannerTest, RotaryModelsGoBeyondTheirTrainingContextLearnedOnesDoNot) {

@@ -148,10 +148,6 @@ double ScorerFlops(const v1::ScorerSpec& scorer, const checkpoint::Architecture&
          HeadFlops(scorer, architecture, static_cast<double>(tokens), hops);
 }
 
-int64_t RotaryPlanes(const checkpoint::Architecture& architecture) {
-  return checkpoint::IsRotary(architecture.position) ? architecture.rotary_dim / 2 : 0;
-}
-
 int64_t ScorerValues(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
                      int64_t slots) {
   int64_t values = 1;

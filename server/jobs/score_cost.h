@@ -29,9 +29,6 @@ int64_t ScorerMetrics(const v1::ScorerSpec& scorer);
 int64_t ScorerValues(const v1::ScorerSpec& scorer, const checkpoint::Architecture& architecture,
                      int64_t slots);
 
-// Planes of a model's rotary embedding; 0 where it has none.
-int64_t RotaryPlanes(const checkpoint::Architecture& architecture);
-
 }  // namespace hopscope::jobs
 
 #endif  // HOPSCOPE_SERVER_JOBS_SCORE_COST_H_

@@ -40,6 +40,10 @@ std::string CheckpointPath(const std::string& relative) {
   return std::string(HOPSCOPE_SOURCE_DIR "/checkpoints/") + relative;
 }
 
+std::string DtypeName(v1::Dtype dtype) {
+  return dtype == v1::DTYPE_FLOAT64 ? "float64" : "float32";
+}
+
 nlohmann::json ReadJson(const std::string& path) {
   std::ifstream file(path);
   if (!file) {

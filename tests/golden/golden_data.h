@@ -17,6 +17,9 @@ namespace hopscope::golden {
 std::string GoldenPath(const std::string& relative);
 std::string CheckpointPath(const std::string& relative);
 
+// "float32" or "float64", for the names of tests.
+std::string DtypeName(v1::Dtype dtype);
+
 nlohmann::json ReadJson(const std::string& path);
 
 // A safetensors file of float64 and int64 tensors. Missing files and tensors end the test program.

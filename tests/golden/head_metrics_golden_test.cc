@@ -221,7 +221,7 @@ TEST_P(HeadMetricsGoldenTest, GapsStatisticsAndDetectorsAgree) {
 
 TEST_P(HeadMetricsGoldenTest, FrequencyUseAgrees) {
   const checkpoint::Architecture& a = model_->architecture();
-  if (engine::RotaryPlanes(a) == 0) {
+  if (checkpoint::RotaryPlanes(a) == 0) {
     EXPECT_FALSE(tensors_.Has("freq_u.17"));
     return;
   }
@@ -243,7 +243,7 @@ TEST_P(HeadMetricsGoldenTest, FrequencyUseAgrees) {
     worst = std::max(worst, MaxRelative(mean, tensors_.Doubles(absl::StrCat(want, ".mean"))));
     if (std::string(metric) == "max_logit") mean_u = mean;
   }
-  const int64_t planes = engine::RotaryPlanes(a);
+  const int64_t planes = checkpoint::RotaryPlanes(a);
   const std::vector<double> expected = Flat(scores_.at("weighted_id"));
   const std::vector<double> rounded = Flat(scores_.at("weighted_id_rounded"));
   double worst_id = 0;
@@ -300,10 +300,6 @@ TEST_P(HeadMetricsGoldenTest, SecondCopiesAgree) {
   EXPECT_LE(worst, tolerance_);
 }
 
-std::string DtypeName(v1::Dtype dtype) {
-  return dtype == v1::DTYPE_FLOAT64 ? "float64" : "float32";
-}
-
 INSTANTIATE_TEST_SUITE_P(Models, HeadMetricsGoldenTest,
                          testing::Combine(testing::ValuesIn(ScoredModels()),
                                           testing::Values(v1::DTYPE_FLOAT64, v1::DTYPE_FLOAT32)),
@@ -354,7 +350,7 @@ TEST_P(TrainedHeadMetricsTest, SlowPlanesGoByContent) {
       {ToSequence(ids)});
   const std::vector<double> positional = scored.item(0, "plane_positional");
   const std::vector<double> symbolic = scored.item(0, "plane_symbolic");
-  const int64_t planes = engine::RotaryPlanes(model->architecture());
+  const int64_t planes = checkpoint::RotaryPlanes(model->architecture());
   ASSERT_EQ(static_cast<int64_t>(symbolic.size()), model->architecture().layers * planes);
   for (size_t cell = 0; cell < symbolic.size(); ++cell) {
     EXPECT_GE(positional[cell], 0);

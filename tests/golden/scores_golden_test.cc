@@ -185,10 +185,6 @@ TEST_P(ScoresGoldenTest, ClampedCosinesAndTheExclusionPrincipleAgree) {
   }
 }
 
-std::string DtypeName(v1::Dtype dtype) {
-  return dtype == v1::DTYPE_FLOAT64 ? "float64" : "float32";
-}
-
 INSTANTIATE_TEST_SUITE_P(Models, ScoresGoldenTest,
                          testing::Combine(testing::ValuesIn(ScoredModels()),
                                           testing::Values(v1::DTYPE_FLOAT64, v1::DTYPE_FLOAT32)),

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/spec/testing/ablation_spec.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "worker/engine/compute_pool.h"
 #include "worker/engine/evaluation.h"
@@ -22,23 +23,10 @@ namespace hopscope::engine {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
+using spec::testing::AblationSpec;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-v1::ScorerSpec AblationSpec(const std::vector<std::string>& kinds,
-                            const std::vector<std::string>& sets = {}) {
-  v1::ScorerSpec scorer;
-  scorer.set_name("ablation");
-  auto& params = *scorer.mutable_params()->mutable_fields();
-  for (const std::string& kind : kinds) {
-    params["kinds"].mutable_list_value()->add_values()->set_string_value(kind);
-  }
-  for (const std::string& set : sets) {
-    params["heads"].mutable_list_value()->add_values()->set_string_value(set);
-  }
-  return scorer;
-}
 
 const std::vector<std::string>& AllKinds() {
   static const auto& kinds =

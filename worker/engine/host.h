@@ -21,6 +21,9 @@ int64_t HostMemoryBytes();
 // Processors that the process may run on, at least 1.
 int HostThreads();
 
+// Threads that may be asked for at most.
+inline constexpr int kMaxThreads = 1024;
+
 }  // namespace hopscope::engine
 
 #endif  // HOPSCOPE_WORKER_ENGINE_HOST_H_

@@ -31,8 +31,6 @@ constexpr int kEngineVersion = 2;
 // Two units at once keep every thread busy while one of them begins or ends.
 constexpr int kCapacity = 2;
 
-constexpr int kMaxThreads = 1024;
-
 // Of means of heads' outputs, for ablations: those of long sequences take tens of megabytes.
 constexpr int64_t kHeadMeansBytes = int64_t{128} << 20;
 

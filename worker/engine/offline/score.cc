@@ -35,8 +35,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxThreads = 1024;
-
 struct Axis {
   const char* name;
   int64_t size;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/spec/head_set.h"
-#include "common/spec/scorer_fit.h"
 #include "common/spec/scorer_params.h"
 #include "common/status.h"
 #include "worker/engine/model/forward_pass.h"
@@ -98,10 +97,9 @@ class AblationBatch : public BatchScorer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Ablation>> Ablation::Create(
-    absl::string_view field, const v1::ScorerSpec& spec,
-    const checkpoint::Architecture& architecture, int64_t items, ItemFailures* failures) {
-  HOPSCOPE_RETURN_IF_ERROR(spec::CheckScorerFits(field, spec, architecture, "the model"));
+std::unique_ptr<Ablation> Ablation::Create(const v1::ScorerSpec& spec,
+                                           const checkpoint::Architecture& architecture,
+                                           int64_t items, ItemFailures* failures) {
   const std::vector<google::protobuf::Struct> sets = spec::ResultParams(spec);
   const bool each = spec::ScoresEachHead(spec);
   std::vector<Variation> variations;

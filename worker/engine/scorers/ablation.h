@@ -33,10 +33,10 @@ class Ablation : public Scorer {
   };
 
   // `spec` has every parameter filled in (spec::NormalizeScorerParams). `failures` must outlive the
-  // scorer. INVALID_ARGUMENT where the model lacks a head, or a kind is not defined for it.
-  static absl::StatusOr<std::unique_ptr<Ablation>> Create(
-      absl::string_view field, const v1::ScorerSpec& spec,
-      const checkpoint::Architecture& architecture, int64_t items, ItemFailures* failures);
+  // scorer. It fits the model (spec::CheckScorerFits).
+  static std::unique_ptr<Ablation> Create(const v1::ScorerSpec& spec,
+                                          const checkpoint::Architecture& architecture,
+                                          int64_t items, ItemFailures* failures);
 
   bool NeedsHeadMeans() const override { return needs_means_; }
   void SetHeadMeans(std::shared_ptr<const HeadMeans> means) override;

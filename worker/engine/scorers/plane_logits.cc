@@ -9,10 +9,6 @@ std::pair<int64_t, int64_t> PlaneColumns(const checkpoint::Architecture& archite
   return {t, t + architecture.rotary_dim / 2};
 }
 
-int64_t RotaryPlanes(const checkpoint::Architecture& architecture) {
-  return IsRotary(architecture.position) ? architecture.rotary_dim / 2 : 0;
-}
-
 PlaneLogits::PlaneLogits(const checkpoint::Architecture* architecture)
     : architecture_(*architecture), planes_(RotaryPlanes(*architecture)) {}
 

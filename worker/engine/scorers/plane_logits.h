@@ -21,9 +21,6 @@ namespace hopscope::engine {
 // The two columns of a head that plane t turns.
 std::pair<int64_t, int64_t> PlaneColumns(const checkpoint::Architecture& architecture, int64_t t);
 
-// Planes that rotate; 0 where the model does not.
-int64_t RotaryPlanes(const checkpoint::Architecture& architecture);
-
 // One head at a time, in float64; reusable. Not thread-safe.
 class PlaneLogits {
  public:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/head_label.h"
 #include "common/spec/catalog.h"
 #include "common/spec/scorer_lengths.h"
 #include "common/spec/scorer_params.h"
@@ -279,7 +280,7 @@ PositionalSymbolic::PositionalSymbolic(const v1::ScorerSpec& spec,
     }
   }
   if (architecture.position == checkpoint::PositionKind::kLearned) {
-    flags_.emplace_back("position_in_content");
+    flags_.emplace_back(common::kPositionInContent);
   }
 }
 

@@ -59,7 +59,7 @@ constexpr Entry kEntries[] = {
     {"loss", [](const Request& r) -> Made { return std::make_unique<Loss>(r.items, r.failures); }},
     {"ablation",
      [](const Request& r) -> Made {
-       return Ablation::Create(r.field, r.spec, r.architecture, r.items, r.failures);
+       return Ablation::Create(r.spec, r.architecture, r.items, r.failures);
      }},
     {"frequency_use",
      [](const Request& r) -> Made {
